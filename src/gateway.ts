@@ -33,6 +33,7 @@ import {
   type RequestHandler,
   throwIfFailed,
 } from './server/server.ts';
+import { defaultUnsentBytes, Unsent } from './server/unsent.ts';
 import { openStore } from './backend/open-store.ts';
 import type { DemoAnnouncement, SampleAccess } from './backend/demo-store.ts';
 import { trackMaintenance } from './telemetry/dependencies.ts';
@@ -100,7 +101,12 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
     await store.close();
     throw error;
   });
-  const gateway = new Gateway({ ...shared, loaded, hooks: hooks.http, requestLog, backend, stopTracing });
+  const unsent = new Unsent({
+    maxBytes: config.server.maxUnsentBytes ?? defaultUnsentBytes(),
+    nowMs: () => clock.nowMicros() / 1000,
+    onCut: hooks.http.onCut,
+  });
+  const gateway = new Gateway({ ...shared, unsent, loaded, hooks: hooks.http, requestLog, backend, stopTracing });
   try {
     await backend.transientKeys.importKeys((sample ?? store.sample)?.keys ?? []);
     await gateway.start();
@@ -117,6 +123,7 @@ interface Parts extends BackendOptions {
   readonly loaded: LoadedConfig;
   readonly hooks: ReturnType<typeof httpHooks>;
   readonly answerMemory: AnswerMemory;
+  readonly unsent: Unsent;
   readonly requestLog: RequestLog;
   readonly backend: Backend;
   /** Sends the spans that wait. Never rejects. */
@@ -138,7 +145,7 @@ export class Gateway {
   demo: DemoAnnouncement | null = null;
 
   constructor(parts: Parts) {
-    const { metrics, memory, answerMemory, store, backend, config, clock } = parts;
+    const { metrics, memory, answerMemory, unsent, store, backend, config, clock } = parts;
     this.#parts = parts;
     this.#loaded = parts.loaded;
     metrics.addGauges({
@@ -149,6 +156,7 @@ export class Gateway {
       connections: () => ({ public: this.#public?.connections() ?? 0, admin: this.#admin?.connections() ?? 0 }),
       guard: () => store.guard.status(),
       answers: () => answerMemory.load(),
+      unsentBytes: () => unsent.bytes,
       processes: () => backend.instances.count(),
       redis: backend.redis,
       redisCacheBytes: config.cache.redisBytes,
@@ -167,7 +175,7 @@ export class Gateway {
 
   /** Called once. Rejects with a StartError that names every address that can't be used. */
   async start(): Promise<void> {
-    const { config, hooks, store, logger } = this.#parts;
+    const { config, hooks, unsent, store, logger } = this.#parts;
     const { admin, server, upstream, redis } = config;
     const cache = this.#createCache();
     const [adminListener, publicListener] = await Promise.allSettled([
@@ -175,6 +183,7 @@ export class Gateway {
       listen(this.#publicApp(cache), server, {
         errorBody: (message, target) => errorBody(target?.split('?')[0] ?? '', 400, message),
         keepAliveTimeoutMs: server.keepAliveMs,
+        unsent,
         maxConnections: server.maxConnections,
         maxConnectionsPerAddress: server.maxConnectionsPerAddress,
         hooks,
@@ -274,7 +283,7 @@ export class Gateway {
   }
 
   #publicApp(cache: ReadThrough): RequestHandler {
-    const { loaded, config, backend, hooks, clock, answerMemory } = this.#parts;
+    const { loaded, config, backend, hooks, clock, timers, answerMemory, unsent } = this.#parts;
     const failures = backend.limiter(AUTHENTICATION_LIMIT);
     const onRequest: typeof hooks.onRequest = (report) => {
       backend.stats.countRequest(report);
@@ -283,7 +292,7 @@ export class Gateway {
     const app = createPublicApp({
       clock,
       cache,
-      authenticator: new Authenticator({ registry: keyLookup(this.#parts), clock, failures }),
+      authenticator: new Authenticator({ registry: keyLookup(this.#parts), clock, timers, failures }),
       quota: backend.quota,
       currentKeyLimit: backend.limiter(CURRENT_KEY_LIMIT),
       defaultLimits: () => this.#loaded.config.rateLimit,
@@ -293,6 +302,7 @@ export class Gateway {
       deprecations: config.api.deprecations,
       maxInFlight: config.server.maxInFlight,
       answerMemory,
+      unsent,
       redisTimeoutMs: config.redis.timeoutMs,
       hooks: { ...hooks, onRequest },
     });
@@ -317,6 +327,7 @@ export class Gateway {
       flightOf: (key, audience) => cache.flightOf(key, audience),
       lastMissOf: (key) => backend.stats.lastMisses.of(key),
       outdatedLimitOf: (cacheClass) => this.#loaded.config.cache.classes[cacheClass].outdatedLimit,
+      maxRequestsPerSecond: config.upstream.maxRequestsPerSecond,
       members: backend.instances,
       config: () => redactedConfig(this.#loaded),
       metrics: {

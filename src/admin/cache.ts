@@ -23,11 +23,16 @@ export function cacheViewEndpoints(options: AdminOptions): readonly Endpoint[] {
       const { whose, since, value } = await stats.top(limit);
       return { ...countedOf(whose, members), since, ...value };
     }),
-    endpoint(ROUTES.advice, async () => {
+    endpoint(ROUTES.advice, async (ctx) => {
+      const { budget = null, force, ...freshMs } = readQuery(ctx, ROUTES.advice.query);
       const reports = await whatIf.reports();
       const nowMs = clock.nowMs();
-      const classes = adviceOf(reports, { ...options, nowMs });
-      return { at: iso(nowMs), processes: reports.length, classes };
+      const processes = reports.filter(({ hasEnded }) => !hasEnded).length;
+      return {
+        at: iso(nowMs),
+        processes,
+        ...adviceOf(reports, { ...options, nowMs, freshMs, budgetRps: budget, force }),
+      };
     }),
     endpoint(ROUTES.history, async () => {
       const { whose, points } = await stats.history();
@@ -67,8 +72,9 @@ function fleetView(members: Instances): AnswerOf<typeof ROUTES.fleet> {
   const heard = members.list().filter(({ heardMsAgo }) => heardMsAgo <= ALIVE_FOR_MS);
   return {
     problem: silence && `${silence}, so nothing is heard of other processes (${members.count()} known in all)`,
-    members: heard.map(({ id, host, pid, version, startedAtMs, status, heardMsAgo }) => {
-      return { id, host, pid, version, startedAt: iso(startedAtMs), status, heardMsAgo, self: id === members.id };
+    members: heard.map(({ id, host, pid, version, startedAtMs, status, heardMsAgo, clockAheadMs }) => {
+      const startedAt = iso(startedAtMs);
+      return { id, host, pid, version, startedAt, status, heardMsAgo, clockAheadMs, self: id === members.id };
     }),
   };
 }

@@ -59,6 +59,8 @@ export interface AdminOptions extends Pick<ExplainParts, 'flightOf' | 'lastMissO
   readonly ttlControl: TtlControl;
   /** The share of outdated answers that is acceptable; it may change while the gateway runs. */
   readonly outdatedLimitOf: (cacheClass: CacheClass) => number;
+  /** How many calls a second the store gets at most; null for no such limit. */
+  readonly maxRequestsPerSecond: number | null;
   readonly maintenance: MaintenanceControl;
   /** The cache's request for a path of the public API, by the rules of its routes; see `http/explain.ts`. */
   readonly resolve: (path: string, viewer: readonly string[] | null) => Resolution;

@@ -76,6 +76,7 @@ export function instanceInfo({ clock, store }: Pick<BackendOptions, 'clock' | 's
     startedAtMs: clock.nowMs(),
     status: 'starting',
     store: store.identity,
+    clockAheadMs: 0,
   };
 }
 

@@ -32,6 +32,6 @@ export function memoryBackend(options: BackendOptions): Backend {
     stats: new Stats(clock, null),
     instances: new Instances({ link: null, about: instanceInfo(options), atLeast: 1 }),
     redis: null,
-    close: async () => whatIf.close(),
+    close: () => whatIf.close(),
   };
 }

@@ -59,7 +59,8 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   const whatIf = new WhatIf(options, { ...ofProcess, peers: () => instances.peers(), onBroken });
   const stats = new Stats(clock, ofProcess);
   const hasDemoKeys = config.upstream.url === null;
-  redis.track({ links: [state, cacheLink], processes, graceMs: config.keys.graceMs, hasDemoKeys });
+  const clockAheadMs = (): number => instances.clockAheadMs;
+  redis.track({ links: [state, cacheLink], processes, clockAheadMs, graceMs: config.keys.graceMs, hasDemoKeys });
   return {
     keys: overlayLookup(transientKeys, registry),
     registry,

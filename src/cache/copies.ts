@@ -6,7 +6,7 @@ import type { Fetch } from '../upstream/store.ts';
 import type { StoredEntry } from './entry.ts';
 import type { MaintenanceWatch } from '../upstream/maintenance.ts';
 import type { MemoryTier } from './memory-tier.ts';
-import { type CachedCopy, freshnessOf, type FreshnessPolicy, newerCopy, type VisibleCopies } from './plan.ts';
+import { ageOf, type CachedCopy, freshnessOf, type FreshnessPolicy, newerCopy, type VisibleCopies } from './plan.ts';
 import type { PurgeLog } from './purge-log.ts';
 import { isOfKind, isVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
 import type { CacheRequest } from './request.ts';
@@ -71,10 +71,11 @@ export class Copies {
 
   /** Copies into memory everything found in the shared cache that is newer than the copy there. */
   adopt<T>(request: CacheRequest<T>, reader: Reader, { entry, replacedAtMs, negative }: Shared): FoundCopies<T> {
-    const { memory } = this.#options;
+    const { memory, clock } = this.#options;
     const { key } = request;
-    if (entry !== null && isNewer(entry, memory.get(key))) memory.set(key, entry);
-    if (negative !== null && isNewer(negative, memory.negative(key, reader))) {
+    const nowMs = clock.nowMs();
+    if (entry !== null && isNewer(entry, memory.get(key), nowMs)) memory.set(key, entry);
+    if (negative !== null && isNewer(negative, memory.negative(key, reader), nowMs)) {
       memory.setNegative(key, reader, negative);
     }
     return {
@@ -123,7 +124,10 @@ export function newerOf<T>(local: FoundCopies<T>, shared: FoundCopies<T>): Found
   return { newest: isReplaced ? null : newest, replacedAtMs, negative: newerCopy(local.negative, shared.negative) };
 }
 
-/** Whether its fetch began later. */
-export function isNewer(one: StoredEntry, other: StoredEntry | null): boolean {
-  return other === null || one.entry.requestedAtMs > other.entry.requestedAtMs;
+/** Whether its fetch began later. One from the future is newer than none (C9). */
+export function isNewer(one: StoredEntry, other: StoredEntry | null, nowMs: number): boolean {
+  if (other === null) return true;
+  const [oneAgeMs, otherAgeMs] = [one, other].map(({ entry }) => ageOf(entry, nowMs));
+  if (oneAgeMs === null) return false;
+  return otherAgeMs === null || one.entry.requestedAtMs > other.entry.requestedAtMs;
 }

@@ -203,7 +203,6 @@ export interface Refresh {
 
 /** A single record that came in a list, as an entry of its own. */
 export interface Backfill extends Keyed {
-  readonly keyHash: number;
   /** How it differs from the copy that was there; null if there was none. */
   readonly refresh: Refresh | null;
 }
@@ -238,8 +237,7 @@ export function backfillsOf<T>(
             sinceMs: requestedAtMs - existing.requestedAtMs,
             createdAtMs: single.createdAtMs(record),
           };
-    const { key, keyHash } = single;
-    return { key, keyHash, stored: storedEntry(single, entry, stampOf(stored)), refresh };
+    return { key: single.key, stored: storedEntry(single, entry, stampOf(stored)), refresh };
   });
 }
 

@@ -33,7 +33,7 @@ export interface ReadReport {
   readonly tier: CacheRead<unknown>['tier'];
   /** Null for reads that a fresh or stale copy answered at once. */
   readonly missReason: MissReason | null;
-  /** The age of what was served; null if nothing was. */
+  /** The age of what was served; null if nothing was, or if that is from the future (C9: its age is unknown). */
   readonly ageMs: number | null;
   /** From the request to the answer, in fractions of a millisecond. */
   readonly durationMs: number;
@@ -65,22 +65,16 @@ export interface LeaseWaitReport {
   readonly durationMs: number;
 }
 
-/** A list page held a single record, which is now kept as an entry of its own. */
-export interface BackfillReport {
-  readonly class: CacheClass;
-  /** `hash32` of the single record's key. */
-  readonly keyHash: number;
-}
-
 export interface CacheListener {
   onRead?(report: ReadReport): void;
   onStoreCall?(report: StoreCallReport): void;
   onLeaseWait?(report: LeaseWaitReport): void;
-  onBackfill?(report: BackfillReport): void;
   /** The store answered, by itself or as part of a list, and there was a previous copy to compare the answer with. */
   onRefresh?(report: Refresh): void;
   /** A refresh behind a served copy failed; the copy stays. */
   onRefreshFailed?(report: { readonly class: CacheClass; readonly key: string; readonly error: StoreError }): void;
+  /** A record could not be read, and nothing shows whose it is: to the reader there is none (K7a). */
+  onOwnerUnknown?(report: { readonly class: CacheClass; readonly key: string; readonly error: StoreError }): void;
   /** An operation on the shared cache failed, and the cache went on without it. */
   onSharedCacheFailed?(report: { readonly operation: string; readonly error: unknown }): void;
 }
@@ -96,9 +90,9 @@ export function broadcast(listeners: readonly CacheListener[]): Required<CacheLi
     onRead: toEach((listener, event) => listener.onRead?.(event)),
     onStoreCall: toEach((listener, event) => listener.onStoreCall?.(event)),
     onLeaseWait: toEach((listener, event) => listener.onLeaseWait?.(event)),
-    onBackfill: toEach((listener, event) => listener.onBackfill?.(event)),
     onRefresh: toEach((listener, event) => listener.onRefresh?.(event)),
     onRefreshFailed: toEach((listener, event) => listener.onRefreshFailed?.(event)),
+    onOwnerUnknown: toEach((listener, event) => listener.onOwnerUnknown?.(event)),
     onSharedCacheFailed: toEach((listener, event) => listener.onSharedCacheFailed?.(event)),
   };
 }

@@ -23,6 +23,7 @@ import { FlightSpans } from './flight-spans.ts';
 import { audienceOf, type CachedCopy, plan } from './plan.ts';
 import { isPurged } from './purge-log.ts';
 import { type FlightView, isFailureVisible, type Tier, workspaceSetOf } from './reader.ts';
+import { evaluationOf } from './request.ts';
 import { type Completion, fromFailure, type Lease, type LeaseAttempt, OWN_LEASE, toFailure } from './shared-cache.ts';
 import { type Flight, SingleFlight } from './single-flight.ts';
 import { type Answer, beginStamp, callStore, type FetchTask, foreignAnswer, isOfStore } from './store-call.ts';
@@ -101,7 +102,9 @@ export class Flights {
     const failure = this.#failures.get(name);
     if (failure === undefined) return undefined;
     const { error, atMs: startedAtMs } = failure;
-    if (this.#options.clock.nowMs() - startedAtMs >= REMEMBER_FAILURES_MS) return undefined;
+    const agoMs = this.#options.clock.nowMs() - startedAtMs;
+    // A clock that was set back must not make it last (C9).
+    if (agoMs < 0 || agoMs >= REMEMBER_FAILURES_MS) return undefined;
     const result = Promise.reject(asStoreError(error));
     result.catch(() => undefined);
     return { result, startedByCaller: false, startedAtMs, signal: NEVER };
@@ -206,21 +209,54 @@ export class Flights {
 
   /** Calls the store, and ends the lease if that fails. */
   async #call<T>(task: FetchTask<T>, lease: Lease, { signal, isLate }: End): Promise<Answer<T>> {
+    const { request, previous } = task;
+    const { clock, events } = this.#options;
     const stamp = beginStamp(this.#options);
     try {
       return await Promise.race([callStore(task, stamp, signal, this.#options), isLate]);
     } catch (error) {
       const failure = asStoreError(error);
-      if (!isFailureVisible(failure, task.reader)) {
-        // To this reader there is no such record, whatever is wrong with it.
-        const { request, previous } = task;
-        if (previous !== null)
-          this.#options.events.onRefreshFailed?.({ class: request.kind, key: request.key, error: failure });
-        return foreignAnswer(request, { ...stamp, receivedAtMs: this.#options.clock.nowMs() });
+      // If it can't be known whose the record is, that is the failure.
+      const isOwn = await Promise.race([this.#isOwnFailure(failure, task), isLate]).catch(asStoreError);
+      if (isOwn === false) {
+        if (previous !== null) events.onRefreshFailed?.({ class: request.kind, key: request.key, error: failure });
+        return foreignAnswer(request, { ...stamp, receivedAtMs: clock.nowMs() });
       }
+      const reported = isOwn === true ? failure : isOwn;
       // The calls of other processes may go through if this one was not sent.
-      void this.#try('fail', () => (isOfStore(failure) ? lease.fail(toFailure(failure)) : lease.release()));
-      throw failure;
+      void this.#try('fail', () => (isOfStore(reported) ? lease.fail(toFailure(reported)) : lease.release()));
+      throw reported;
+    }
+  }
+
+  /**
+   * Whether the reader may learn of a failed call: a failure of the store, or of a record that is its own. Whose a record is
+   * that is malformed, it may say itself. If it can't be read at all, a copy may have shown it among the reader's; else, if it
+   * is a part of an evaluation, it is whose that is. An evaluation or a rubric that can't be read is nobody's (K7a).
+   *
+   * What remains: the first, cold read of a part that cannot be read takes longer for a foreign one than for none, by the
+   * time of its transfer and of the call for its evaluation, which is then known to be none of the reader's.
+   */
+  async #isOwnFailure<T>(
+    failure: StoreError,
+    { request, reader, previous, isBackground }: FetchTask<T>,
+  ): Promise<boolean> {
+    if (failure.kind !== 'malformed' || request.kind === 'list') return true;
+    if (failure.workspaceId !== null) return isFailureVisible(failure, reader);
+    if (previous?.stored.entry.answer.kind === 'found') return true;
+    const evaluation = evaluationOf(request);
+    if (evaluation === null) {
+      this.#options.events.onOwnerUnknown?.({ class: request.kind, key: request.key, error: failure });
+      return false;
+    }
+    if (visibleCopies(this.#copies.inMemory(evaluation, reader), evaluation, reader).copy !== null) return true;
+    try {
+      const { served } = await this.join({ request: evaluation, reader, previous: null, isBackground }).result;
+      return served.entry.answer.kind === 'found';
+    } catch (error) {
+      // It is malformed too, but has named a workspace of the reader's: of another one there would be none.
+      if (error instanceof StoreError && error.kind === 'malformed') return true;
+      throw error;
     }
   }
 
@@ -234,7 +270,8 @@ export class Flights {
     const { memory, purges, ttl } = this.#options;
     if (completion === 'lost' || isPurged(purges, served)) return false;
     const present = memory.peek(request.key);
-    const isPresentNewer = present !== undefined && isNewer(present, served) && !isPurged(purges, present);
+    const isPresentNewer =
+      present !== undefined && isNewer(present, served, this.#options.clock.nowMs()) && !isPurged(purges, present);
     let isInMemory = false;
     if (entry !== null && completion !== 'overtaken' && !isPresentNewer) {
       isInMemory = memory.set(request.key, entry);
@@ -248,10 +285,7 @@ export class Flights {
     if (entries.length === 0) return;
     this.#options.memory.backfill(entries);
     const { events } = this.#options;
-    for (const { stored, keyHash, refresh } of entries) {
-      events.onBackfill?.({ class: stored.kind, keyHash });
-      if (refresh !== null) events.onRefresh?.(refresh);
-    }
+    for (const { refresh } of entries) if (refresh !== null) events.onRefresh?.(refresh);
     void this.#try('backfill', () => this.#options.sharedCache.backfill(entries));
   }
 

@@ -1,10 +1,10 @@
 /**
  * Decides how a read is answered from the copies that were found: fresh ones are served, stale ones too while one refresh
  * runs, older ones if the store fails. Pure. `explain` prints a Plan. read-through.ts only applies `fallback` once the store
- * has failed, is late or names another workspace; a waiter takes what another process just brought (`newsOf`, origin-fetch.ts).
+ * has failed, is late or names another workspace; a waiter takes what another process just brought (`newsOf`, flights.ts).
  */
 import type { MissReason } from './events.ts';
-import { classOf, type StoredEntry } from './entry.ts';
+import { classOf, type Entry, type StoredEntry } from './entry.ts';
 import { type CacheRequest, mix32 } from './request.ts';
 import type { Maintenance } from '../upstream/maintenance.ts';
 import type { PurgeLog } from './purge-log.ts';
@@ -24,7 +24,8 @@ export type FreshnessState = 'fresh' | 'stale' | 'usable-on-error' | 'unusable' 
 export interface Freshness {
   readonly state: FreshnessState;
   readonly ttlMs: number;
-  readonly ageMs: number;
+  /** Null if it is unknown: the copy is from the future (C9). */
+  readonly ageMs: number | null;
 }
 
 /** A copy that was found in a tier, with its freshness at that moment. */
@@ -50,14 +51,32 @@ export function freshnessOf(
   nowMs: number,
 ): Freshness {
   const { entry, kind, tags, epoch } = stored;
-  // A clock that was set back must not make an answer younger than new.
-  const ageMs = Math.max(0, nowMs - entry.requestedAtMs);
   const purge = purges.since(epoch, tags);
   const classTtl = ttl.of(classOf(kind, entry));
-  const leftMs = jitteredFreshMs(classTtl, jitterOf(keyHash, entry.requestedAtMs)) - ageMs;
+  const ageMs = ageOf(entry, nowMs);
+  const leftMs =
+    ageMs === null
+      ? Math.min(0, (seenInFutureAtMs.get(entry) ?? nowMs) - nowMs)
+      : jitteredFreshMs(classTtl, jitterOf(keyHash, entry.requestedAtMs)) - ageMs;
   // A soft purge ends freshness: the entry counts as just stale, so that it is still served while it is refreshed.
   const ttlMs = purge === 'soft' ? Math.min(0, leftMs) : leftMs;
   return { state: purge === 'hard' ? 'purged' : stateAt(ttlMs, classTtl), ttlMs, ageMs };
+}
+
+/** Clocks of machines that are kept right differ by less. */
+const CLOCK_TOLERANCE_MS = 2000;
+/** When each entry was first seen to be from the future. Whatever the clock says later, its age stays unknown. */
+const seenInFutureAtMs = new WeakMap<Entry<unknown>, number>();
+
+/**
+ * How old the entry is; null if it is from the future (C9: such a copy is stale, never fresh): then the clock of this
+ * machine, or of the one that fetched it, is or was wrong. Counted on from when that was seen, its freshness has just ended.
+ */
+export function ageOf(entry: Entry<unknown>, nowMs: number): number | null {
+  if (nowMs - entry.requestedAtMs < -CLOCK_TOLERANCE_MS && !seenInFutureAtMs.has(entry)) {
+    seenInFutureAtMs.set(entry, nowMs);
+  }
+  return seenInFutureAtMs.has(entry) ? null : Math.max(0, nowMs - entry.requestedAtMs);
 }
 
 /** The state of an entry that is fresh for that long; `staleMs` and `errorMs` both count from the end of freshness (C2). */
@@ -146,8 +165,9 @@ export function isUsable({ state }: Freshness): boolean {
  */
 export function newerCopy<T>(local: CachedCopy<T> | null, shared: CachedCopy<T> | null): CachedCopy<T> | null {
   if (shared === null || local === null) return shared ?? local;
-  const isTie = shared.ageMs === local.ageMs;
-  const isReplaced = isTie ? shared.state === 'fresh' && local.state !== 'fresh' : shared.ageMs < local.ageMs;
+  const [sharedAgeMs, localAgeMs] = [shared.ageMs ?? Infinity, local.ageMs ?? Infinity];
+  const isTie = sharedAgeMs === localAgeMs;
+  const isReplaced = isTie ? shared.state === 'fresh' && local.state !== 'fresh' : sharedAgeMs < localAgeMs;
   return isReplaced ? shared : local;
 }
 

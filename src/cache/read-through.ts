@@ -171,7 +171,8 @@ export class ReadThrough implements Cache {
     if (!isBounded) return await landed;
     const { clock, timers } = this.#options;
     // A reader that comes later needn't find out anew that the store is slow.
-    const leftMs = Math.max(0, flight.startedAtMs + PATIENCE_MS - clock.nowMs());
+    const waitedMs = Math.max(0, clock.nowMs() - flight.startedAtMs);
+    const leftMs = Math.max(0, PATIENCE_MS - waitedMs);
     return await withDeadline(landed, leftMs, timers, (): End => ({ kind: 'late' }));
   }
 

@@ -24,7 +24,8 @@ export interface CacheRead<T> {
   readonly tier: Tier | null;
   /** How long the entry is still fresh; 0 or less when it is not. */
   readonly ttlMs: number;
-  readonly ageMs: number;
+  /** Null if it is unknown: the entry is from the future (C9). */
+  readonly ageMs: number | null;
   /** Whether a tier keeps the store's answer: RFC 9211 `stored`. */
   readonly isKept: boolean;
   /** Why the store was asked (RFC 9211 `fwd`): there was no copy, or a stale one. Missing: there was no copy. */

@@ -66,9 +66,19 @@ export function keysOfEvaluation(id: string): readonly string[] {
 /** Whether the record is of the id in the key. A list has none. */
 export function isOfKey(kind: ResourceKind, key: string, record: unknown): boolean {
   if (kind === 'list') return true;
-  const id = key.slice(`${KEY_VERSION}:{${kind}:`.length, -1);
+  const id = idIn(kind, key);
   const resource: CachedResource<RecordParams, unknown> = RESOURCES[kind];
   return resource.isAnsweredBy(record, { id });
+}
+
+/** The request of the evaluation that a record is a part of; null for what is no part of one. */
+export function evaluationOf({ kind, key }: Pick<CacheRequest<unknown>, 'kind' | 'key'>): CacheRequest<unknown> | null {
+  if (kind === 'list' || kind === 'evaluation' || RESOURCES[kind].idTag !== 'evaluation') return null;
+  return recordRequest('evaluation', idIn(kind, key));
+}
+
+function idIn(kind: RecordKind, key: string): string {
+  return key.slice(`${KEY_VERSION}:{${kind}:`.length, -1);
 }
 
 /** Whether the key is that of a searched list. */

@@ -6,12 +6,16 @@ import {
   type RedisAddress,
   RedisAddressError,
 } from '../redis/address.ts';
-import { askNode, RedisLink, type RedisRole, replyCode } from '../redis/connection.ts';
+import { askNode, RedisLink, type RedisRole } from '../redis/connection.ts';
+import { HandshakeError, replyCode } from '../redis/errors.ts';
 import { systemTimers, withDeadline } from '../time/timers.ts';
 import { CliError } from './command.ts';
 
 /** Longer than a request of the gateway may wait, and short enough for a user at a terminal. */
 const ANSWER_WITHIN_MS = 5000;
+
+export const RIGHTS_ADVICE =
+  'Give its user these rights: ACL SETUSER name ~evalgate:* &evalgate:* +@all -@dangerous +info';
 
 /** Redis can't be used. `finding` says why, `advice` what to do; neither holds a password. */
 export class RedisAccessError extends CliError {
@@ -39,11 +43,9 @@ export async function openAnsweringRedis(role: RedisRole, url: string): Promise<
   const link = new RedisLink({ url, role, timeoutMs: ANSWER_WITHIN_MS });
   try {
     await untilUp(link);
-    // A gateway would silently use the first database instead of one that does not exist.
-    if (link.db !== 0) await link.client.select(link.db);
     return link;
   } catch (error) {
-    const { reason, advice } = await explain(error, setting, address, link.isUp());
+    const { reason, advice } = await explain(error, setting, address);
     await link.close();
     throw new RedisAccessError(setting, `${describeAddress(address)} can't be used (${reason})`, advice);
   }
@@ -87,17 +89,22 @@ interface Explanation {
   readonly advice: string;
 }
 
-/** `isUp`: whether it was the choice of the database that failed. */
-async function explain(error: unknown, setting: string, address: RedisAddress, isUp: boolean): Promise<Explanation> {
+async function explain(thrown: unknown, setting: string, address: RedisAddress): Promise<Explanation> {
   const { kind } = address;
+  const error = thrown instanceof HandshakeError ? thrown.cause : thrown;
   const reason = redisReason(error);
   const code = replyCode(error);
-  if (isUp && code === 'ERR') {
+  const refused = thrown instanceof HandshakeError && code === 'ERR' ? thrown.command : null;
+  if (refused === 'SELECT') {
     return { reason, advice: `Give another database number in ${setting}, or raise "databases" there.` };
+  }
+  if (refused === 'AUTH') {
+    return { reason, advice: `It takes no password: leave it out in ${setting}, or set one in Redis.` };
   }
   const failure = kind === 'sentinel' ? await explainSentinels(setting, address) : null;
   if (failure !== null) return failure;
-  if (code === 'NOAUTH' || code === 'WRONGPASS' || code === 'NOPERM') {
+  if (code === 'NOPERM') return { reason, advice: RIGHTS_ADVICE };
+  if (code === 'NOAUTH' || code === 'WRONGPASS') {
     const form = `${kind === 'single' ? 'redis' : `redis+${kind}`}://user:password@host:port`;
     return { reason, advice: `Give a user and password that it takes in ${setting}: ${form}.` };
   }

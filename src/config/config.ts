@@ -27,13 +27,16 @@ export const configSchema = section({
       'How long new requests are still accepted after SIGTERM, so that balancers notice. Longer than their check interval.',
     ),
     maxConnections: setting(integer(1, 1_000_000), { env: null, default: 10_000 }).describe(
-      'Most open connections of clients per process; further ones are closed at once. Below the limit on open files.',
+      'Most open connections of clients per process. For one more, the one is closed that has idled longest; if none idles, the new one. Below the limit on open files.',
     ),
     maxConnectionsPerAddress: setting(optional(integer(1, 1_000_000), Infinity), { env: null, default: null }).describe(
       'The same per address; no limit by default. Do not set it behind a balancer, which is one address.',
     ),
     keepAliveMs: setting(duration(1000, DAY), { env: null, default: '75s' }).describe(
       'How long an idle connection of a client stays open. Above the idle time of the balancer in front, so that the balancer closes first.',
+    ),
+    maxUnsentBytes: setting(optional(size(1_000_000, 1_000_000_000_000), null), { env: null, default: null }).describe(
+      "Most bytes of answers per process that clients have not taken yet; of one API key, four fifths. Beyond it, connections of the one that has most are closed. By default an eighth of the heap's limit, 256MB at most. Raise it for many clients with slow connections.",
     ),
     maxInFlight: setting(integer(1, 100_000), { env: null, default: 1000 }).describe(
       'Most requests that a process serves at a time; twice as many may wait for the store. One API key, or one address without a key, leaves a fifth of both to the others. Further ones get 500 with `Retry-After` at once. Lower it if memory is scarce.',
@@ -90,6 +93,9 @@ export const configSchema = section({
     maxConnections: setting(integer(1, 10_000), { env: null, default: 50 }).describe(
       'Most calls to the store in flight per process, and so most connections. Set it to the capacity of the store divided by the number of processes.',
     ),
+    connectionMaxAgeMs: setting(duration(SECOND, DAY), { env: null, default: '60s' }).describe(
+      'How long a connection to the store is used for new calls. Lower it if the store moves to other addresses and calls have to follow sooner; raise it if connecting is costly.',
+    ),
     maxQueue: setting(integer(0, 100_000), { env: null, default: 100 }).describe(
       'Most calls in the queue for the store per process; further ones are refused at once. Raise it if bursts are short; lower it if a late answer is useless.',
     ),
@@ -103,10 +109,10 @@ export const configSchema = section({
       'Most calls per second to the store by all processes together, a tenth of them at once after a pause; no limit by default. For stores with a quota.',
     ),
     retryPercent: setting(integer(0, 100), { env: null, default: 10 }).describe(
-      'Retries in percent of all calls, if a retry can succeed. 0 for a store that must never get a call twice.',
+      'Retries in percent of all calls, if a retry can succeed. 0 for a store that has no capacity to spare. A call that met a connection just being closed is sent again in any case.',
     ),
     breakerPercent: setting(optional(integer(1, 100), null), { env: null, default: 50 }).describe(
-      'The circuit breaker opens if more than this percentage of the recent calls failed (the last 80 of the last 10 s, at least 10): then only one probe per second is sent. `null` disables it. Raise it for a store that fails often and is still useful.',
+      'The circuit of an API key opens if more than this percentage of its recent calls failed (the last 80 of the last 10 s, at least 10), and that of all keys if as many fail even without those of any one key: then only one probe per second is sent. `null` disables it. Raise it for a store that fails often and is still useful.',
     ),
   }),
   keys: section({

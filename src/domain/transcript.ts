@@ -6,7 +6,7 @@ export const reportTranscriptSchema = z
   .strictObject({
     transcript: z.string().meta({ description: 'The whole transcript as the store holds it.' }),
     isFormatSupported: z.boolean().meta({
-      description: 'Whether it parses as speaker text, WebVTT, SubRip or JSON utterances. An empty one does.',
+      description: 'Whether it is read in a known form, whatever the store calls it. An empty one is.',
     }),
   })
   .meta({ id: 'ReportTranscript' });
@@ -16,7 +16,7 @@ const segmentSchema = z
     index: z.int().min(0).meta({
       description: 'The number of the turn, from 0. A turn that is cut goes on with the same number on the next page.',
     }),
-    text: z.string().meta({ description: '`Name: words`, or just the words where no speaker is known.' }),
+    text: z.string().meta({ description: '`Name: words`, or just the words if no speaker is known.' }),
   })
   .meta({ id: 'TranscriptSegment' });
 
@@ -27,7 +27,9 @@ export const callTranscriptSchema = z
         text: z.string().meta({
           description: 'The texts of the segments, joined by a line feed; with `raw`, joined by nothing.',
         }),
-        is_format_supported: z.boolean(),
+        is_format_supported: z.boolean().meta({
+          description: 'Whether the transcript is read in a known form; otherwise its paragraphs are the segments.',
+        }),
         segments: z.array(segmentSchema),
       })
       .meta({ id: 'TranscriptContent' }),

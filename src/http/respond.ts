@@ -10,7 +10,7 @@ import { brotliCompress, constants, gzip, zstdCompress } from 'node:zlib';
 import Negotiator from 'negotiator';
 import type { CacheRead } from '../cache/reader.ts';
 import { hashOf } from '../server/static-file.ts';
-import type { Context, Headers, Middleware } from './state.ts';
+import type { Context, Headers, Middleware, PublicAppOptions } from './state.ts';
 
 /** RFC 9110 content codings on offer, the preferred one first. */
 export const CODINGS = ['br', 'zstd', 'gzip'] as const;
@@ -138,7 +138,7 @@ export async function respond(ctx: Context, read: CacheRead<unknown>, representa
 }
 
 /** Adds the headers that the middlewares collected, and sends the response if it is a cached one. */
-export function sendResponse({ isDraining }: { readonly isDraining: () => boolean }): Middleware {
+export function sendResponse({ isDraining, unsent }: Pick<PublicAppOptions, 'isDraining' | 'unsent'>): Middleware {
   return async (ctx, next) => {
     await next();
     const { state, res } = ctx;
@@ -156,7 +156,7 @@ export function sendResponse({ isDraining }: { readonly isDraining: () => boolea
     ctx.respond = false;
     res.writeHead(status, flattened(state.headers));
     if (body === null || ctx.method === 'HEAD') res.end();
-    else res.end(body);
+    else unsent.send(res, body, state.slot?.holder ?? '');
   };
 }
 
@@ -174,11 +174,12 @@ function flattened(groups: readonly Headers[]): string[] {
  * cannot be reached. It also lets caches that follow RFC 9111 section 3.5 keep an answer to a request with `Authorization`.
  */
 function cacheHeaders(read: CacheRead<unknown>): Headers {
-  const ageSeconds = Math.floor(read.ageMs / 1000);
+  const ageSeconds = Math.floor((read.ageMs ?? 0) / 1000);
   const leftSeconds = Math.floor(read.ttlMs / 1000);
   const maxAgeSeconds = read.ttlMs > 0 ? ageSeconds + leftSeconds : 0;
   return {
-    Age: String(ageSeconds),
+    // Unknown of a copy from the future (C9).
+    ...(read.ageMs === null ? {} : { Age: String(ageSeconds) }),
     'Cache-Control': `private, max-age=${maxAgeSeconds}, must-revalidate`,
     'Cache-Status': cacheStatus(read, leftSeconds),
   };

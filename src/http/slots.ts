@@ -1,7 +1,7 @@
 /**
- * How many requests the process works on at a time, and whose they are (S2). A request holds a slot while it is served: one
- * of its client's address until its key is known, then one of its key. While it waits for a call to the store it costs no
- * work, so it waits in a room of its own, which is larger. Neither the slots nor the room go to one holder alone.
+ * How many requests the process works on at a time, and whose they are (S2: shed load is 500). A request holds a slot while it
+ * is served: one of its client's address until its key is known, then one of its key. While it waits for a call to the store it
+ * costs no work, so it waits in a room of its own, which is larger. Neither the slots nor the room go to one holder alone.
  */
 import { type Release, RESERVE_PERCENT, Shares } from '../shares/shares.ts';
 import type { AnswerMemory } from '../upstream/answer-memory.ts';

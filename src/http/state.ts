@@ -13,6 +13,7 @@ import type { RequestLimiter } from '../keys/request-limiter.ts';
 import type { QuotaLimiter, QuotaLimits, QuotaUsage } from '../quota/limiter.ts';
 import type { RedisWait } from '../redis/request-wait.ts';
 import type { AnswerMemory } from '../upstream/answer-memory.ts';
+import type { Unsent } from '../server/unsent.ts';
 import type { PublicAppHooks, Refusal } from '../telemetry/request-report.ts';
 import type { Slot } from './slots.ts';
 
@@ -32,6 +33,8 @@ export interface PublicAppOptions {
   readonly maxInFlight: number;
   /** Of the answers that responses are made from. */
   readonly answerMemory: AnswerMemory;
+  /** Sends bodies, and accounts for what clients have not taken yet. */
+  readonly unsent: Unsent;
   /** `/openapi.json` and `/docs`, which need no key. */
   readonly docs: Router<RequestState>;
   readonly isDraining: () => boolean;

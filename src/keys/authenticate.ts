@@ -1,5 +1,7 @@
 /** From an `Authorization` header to an active key (K4: no valid credential is 401; K9: failures are counted per address). */
+import { FairQueue } from '../shares/shares.ts';
 import type { Clock } from '../time/clock.ts';
+import type { Timers } from '../time/timers.ts';
 import { addressKey } from './client-address.ts';
 import { type ApiKey, isActive, type KeyHash, RegistryUnavailableError } from './key.ts';
 import type { KeyLookup } from './registry.ts';
@@ -35,19 +37,29 @@ export interface Credentials {
 export interface AuthenticatorOptions {
   readonly registry: KeyLookup;
   readonly clock: Clock;
+  readonly timers: Timers;
   /** Failed authentications per address. */
   readonly failures: RequestLimiter;
 }
 
 /**
+ * Keys at a time that are looked up without being known to be issued, and at most 8 of one address: of many at once not all
+ * pass before the first has failed, and an address that tries out keys takes no turn from another.
+ */
+const LOOK_UPS = { capacity: 40, reservePercent: 80, maxWaiting: 2000 };
+const LOOK_UP_WAIT_MS = 10_000;
+
+/**
  * An address that has used up its failures gets no further look-up until the minute is over. Keys that are known to be
- * issued are served from it all the same (K9).
+ * issued are served from it all the same (K9: failures are counted per address, and a look-up that succeeds was none).
  */
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
+  readonly #lookUps: FairQueue;
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options;
+    this.#lookUps = new FairQueue(LOOK_UPS, options);
   }
 
   async authenticate({ authorization, address }: Credentials): Promise<AuthResult> {
@@ -59,30 +71,43 @@ export class Authenticator {
     }
     const hash = hashToken(bearer.token);
     const known = registry.peek(hash);
-    return known === undefined ? this.#lookUp(hash, addressKey(address())) : this.#accept(known);
+    if (known !== undefined) return this.#accept(known);
+    // The hash of an issued key cannot be guessed, so its look-up will not be a failure.
+    return registry.isIssued(hash) ? this.#find(hash, null) : this.#lookUp(hash, addressKey(address()));
   }
 
+  /** Looks up a key that may never have been issued, once it is the address's turn. */
   async #lookUp(hash: KeyHash, address: string): Promise<AuthResult> {
     const { registry, failures } = this.#options;
-    // The hash of an issued key cannot be guessed, so its look-up will not be a failure.
-    const isCounted = !registry.isIssued(hash);
-    // Counted before the look-up, so that of many at once not all pass before the first has failed.
-    const waitSeconds = isCounted ? await failures.consume(address) : null;
-    // Another request may have looked the key up meanwhile.
-    if (waitSeconds !== null && registry.peek(hash) === undefined) {
-      return unauthenticated('too-many-failures', waitSeconds);
+    const release = await this.#lookUps.acquire({ holder: address, waitMs: LOOK_UP_WAIT_MS });
+    if (typeof release === 'string') {
+      return { kind: 'unavailable', cause: new RegistryUnavailableError(`Too many keys to look up (${release}).`) };
     }
     try {
-      const key = await registry.find(hash);
-      if (key === null) return unauthenticated('unknown');
-      if (isCounted) await failures.giveBack(address);
-      return this.#accept(key);
-    } catch (error) {
-      if (!(error instanceof RegistryUnavailableError)) throw error;
-      // Not the client's failure.
-      if (isCounted) await failures.giveBack(address);
-      return { kind: 'unavailable', cause: error };
+      // Another request may have looked the key up meanwhile.
+      const known = registry.peek(hash);
+      if (known !== undefined) return this.#accept(known);
+      const waitSeconds = await failures.wait(address);
+      if (waitSeconds !== null) return unauthenticated('too-many-failures', waitSeconds);
+      return await this.#find(hash, address);
+    } finally {
+      release();
     }
+  }
+
+  /** `address`: where a failure is counted; null for a key that is known to be issued. */
+  async #find(hash: KeyHash, address: string | null): Promise<AuthResult> {
+    const { registry, failures } = this.#options;
+    try {
+      const key = await registry.find(hash);
+      if (key !== null) return this.#accept(key);
+    } catch (error) {
+      // Not the client's failure.
+      if (error instanceof RegistryUnavailableError) return { kind: 'unavailable', cause: error };
+      throw error;
+    }
+    const waitSeconds = address === null ? null : await failures.consume(address);
+    return waitSeconds === null ? unauthenticated('unknown') : unauthenticated('too-many-failures', waitSeconds);
   }
 
   #accept(key: ApiKey): AuthResult {

@@ -10,7 +10,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../time/clock.ts';
-import { type RedisClient, type RedisCommands, replyCode } from '../redis/connection.ts';
+import type { RedisClient, RedisCommands } from '../redis/connection.ts';
+import { replyCode } from '../redis/errors.ts';
 import { channelName, registryKey } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';
 import { type ApiKey, deserializeKey, type KeyHash, RegistryUnavailableError, serializeKey } from './key.ts';

@@ -9,8 +9,8 @@ import type { RedisLink } from '../redis/connection.ts';
 export interface RequestLimiter {
   /** Takes one attempt. Resolves with null, or with the seconds to wait if none is left. */
   consume(id: string): Promise<number | null>;
-  /** Gives an attempt back that turned out to be none. */
-  giveBack(id: string): Promise<void>;
+  /** Takes none. Resolves with null, or with the seconds to wait if none is left. */
+  wait(id: string): Promise<number | null>;
 }
 
 export interface RequestLimiterOptions {
@@ -44,9 +44,16 @@ export function createRequestLimiter({ name, points, windowSeconds, redis }: Req
         return null;
       } catch (rejection) {
         if (!(rejection instanceof RateLimiterRes)) throw rejection;
-        return Math.max(1, Math.ceil(rejection.msBeforeNext / 1000));
+        return secondsUntil(rejection);
       }
     },
-    giveBack: async (id) => void (await limiter().reward(id)),
+    wait: async (id) => {
+      const used = await limiter().get(id);
+      return used === null || used.consumedPoints < points ? null : secondsUntil(used);
+    },
   };
+}
+
+function secondsUntil({ msBeforeNext }: RateLimiterRes): number {
+  return Math.max(1, Math.ceil(msBeforeNext / 1000));
 }

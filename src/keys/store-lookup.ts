@@ -14,7 +14,11 @@ import { type ApiKey, type KeyHash, type KeyStatus, RegistryUnavailableError, SC
 import { KeyCache } from './key-cache.ts';
 import type { KeyLookup } from './registry.ts';
 
+/** Look-ups of one second that were in vain or have no answer yet. One that finds a key makes room at once. */
 const LOOKUPS_PER_SECOND = 10;
+/** How long a look-up waits for room. */
+const ROOM_WITHIN_MS = 5000;
+const LOOK_FOR_ROOM_EVERY_MS = 50;
 /** Background confirmations leave so many look-ups of each second to keys that a caller waits for. */
 const KEPT_FOR_CALLERS = 5;
 const FRESH_MS = 60_000;
@@ -36,14 +40,14 @@ export interface StoreLookupOptions {
 }
 
 /**
- * `find` rejects with RegistryUnavailableError if the registry or the store does not answer, or if more than 10 keys would
- * be looked up within a second, and there is no copy that was confirmed within the grace.
+ * `find` rejects with RegistryUnavailableError if the registry or the store does not answer, or if it has waited for 5 s
+ * while 10 keys a second were looked up in vain, and there is no copy that was confirmed within the grace.
  */
 export class StoreLookup implements KeyLookup {
   readonly #options: StoreLookupOptions;
   readonly #cache: KeyCache;
-  /** When the last look-ups began, oldest first; never more than LOOKUPS_PER_SECOND. */
-  #lookUpsAtMs: readonly number[] = [];
+  /** When each look-up began that was in vain or goes on; of the last second, and never more than LOOKUPS_PER_SECOND. */
+  readonly #lookUps = new Map<symbol, number>();
   /** Until when a key's copy is used without waiting for its confirmation. */
   readonly #noWaitUntilMs = new LRUCache<KeyHash, number>({ max: MAX_KEYS });
 
@@ -93,14 +97,15 @@ export class StoreLookup implements KeyLookup {
       this.#cache.delete(hash);
       return registered;
     }
-    if (this.#lookUpsLeft() <= 0) {
-      throw new RegistryUnavailableError(`More than ${LOOKUPS_PER_SECOND} keys a second to look up at the store.`);
-    }
-    this.#lookUpsAtMs = [...this.#lookUpsAtMs, this.#nowMs()].slice(-LOOKUPS_PER_SECOND);
+    await this.#untilRoom();
+    const lookUp = Symbol('look-up');
+    this.#lookUps.set(lookUp, this.#nowMs());
     try {
       const record = await this.#options.lookUp(hash);
       this.#noWaitUntilMs.delete(hash);
-      return record === null ? null : toApiKey(hash, record);
+      if (record === null) return null;
+      this.#lookUps.delete(lookUp);
+      return toApiKey(hash, record);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       throw new RegistryUnavailableError(`The store cannot be asked for a key: ${reason}`, { cause: error });
@@ -123,9 +128,21 @@ export class StoreLookup implements KeyLookup {
     return copy;
   }
 
+  /** In order of arrival, since all look again at the same times. The authenticator bounds how many of one address wait. */
+  async #untilRoom(): Promise<void> {
+    const untilMs = this.#nowMs() + ROOM_WITHIN_MS;
+    while (this.#lookUpsLeft() <= 0) {
+      if (this.#nowMs() > untilMs) {
+        throw new RegistryUnavailableError(`More than ${LOOKUPS_PER_SECOND} keys a second to look up at the store.`);
+      }
+      await new Promise<void>((resolve) => this.#options.timers.after(LOOK_FOR_ROOM_EVERY_MS, resolve));
+    }
+  }
+
   #lookUpsLeft(): number {
     const nowMs = this.#nowMs();
-    return LOOKUPS_PER_SECOND - this.#lookUpsAtMs.filter((atMs) => nowMs - atMs < 1000).length;
+    for (const [lookUp, atMs] of this.#lookUps) if (nowMs - atMs >= 1000) this.#lookUps.delete(lookUp);
+    return LOOKUPS_PER_SECOND - this.#lookUps.size;
   }
 
   #nowMs(): number {

@@ -1,6 +1,6 @@
 /** The answers of the admin listener. Times are ISO 8601 in UTC, with milliseconds. */
 import { z } from 'zod';
-import { classAdviceSchema } from '../cache/what-if/advice.ts';
+import { classAdviceSchema, loadSchema } from '../cache/what-if/advice.ts';
 import { KEY_STATUSES } from '../keys/key.ts';
 
 /** Nothing of an answer is changed by who reads it. */
@@ -177,7 +177,7 @@ const copySchema = z
     state: text,
     answer: z.enum(['found', 'absent']),
     visible: z.boolean().nullable(),
-    ageMs: number,
+    ageMs: number.nullable(),
     ttlMs: number,
     filledAt: text,
     fetchedAt: text,
@@ -211,7 +211,13 @@ export const explanationSchema = z.object({
 });
 export type ExplanationView = View<typeof explanationSchema>;
 
-export const adviceSchema = z.object({ at: text, processes: number, classes: z.array(classAdviceSchema) });
+export const adviceSchema = z.object({
+  at: text,
+  processes: number,
+  /** All classes together. */
+  load: loadSchema,
+  classes: z.array(classAdviceSchema),
+});
 
 const activitySchema = z.object({ reads: number, hits: number, storeCalls: number, failed: number });
 /** The last hour in steps, oldest first; the last step is under way. */
@@ -242,6 +248,7 @@ export const fleetSchema = z.object({
       startedAt: text,
       status: text,
       heardMsAgo: number,
+      clockAheadMs: number,
       self: z.boolean(),
     }),
   ),

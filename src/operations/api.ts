@@ -24,7 +24,17 @@ import {
   topSchema,
   ttlSchema,
 } from './answers.ts';
-import { importBody, keyEditBody, maintenanceBody, newKeyBody, purgeBody, rotateBody, ttlBody } from './bodies.ts';
+import { parseDuration } from '../time/duration.ts';
+import {
+  importBody,
+  keyEditBody,
+  MAX_TTL_MS,
+  maintenanceBody,
+  newKeyBody,
+  purgeBody,
+  rotateBody,
+  ttlBody,
+} from './bodies.ts';
 
 export interface AdminRoute {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -66,6 +76,13 @@ const placeInList = text.regex(/^[0-9]{1,15}\.[A-Za-z0-9_-]{1,64}$/).transform((
   const [createdAtMs, keyId = ''] = cursor.split('.');
   return { createdAtMs: Number(createdAtMs), keyId };
 });
+
+/** What-if of two classes at once: the one is given, the other has its curve for that. */
+const freshTime = text
+  .transform((given) => parseDuration(given) ?? Number.NaN)
+  .refine((ms) => ms >= 0 && ms <= MAX_TTL_MS)
+  .optional()
+  .describe('a fresh time, such as 45s: the answer is as if it were in force');
 
 const TTL_PATH = '/api/cache/ttl';
 const MAINTENANCE_PATH = '/api/cache/maintenance';
@@ -246,6 +263,20 @@ export const ROUTES = {
     method: 'GET',
     path: '/api/cache/advice',
     summary: 'for each class what other times would do to hit ratio, store load and staleness, and which one to set',
+    query: z.strictObject({
+      budget: text
+        .regex(/^[0-9]{1,6}(?:\.[0-9]{1,3})?$/)
+        .transform(Number)
+        .optional()
+        .describe('the calls a second that the store may be asked for, such as 10'),
+      force: text
+        .regex(/^(?:true|false)$/)
+        .prefault('false')
+        .transform((given) => given === 'true')
+        .describe('true: also recommend times that make the store work harder than it may, with a warning'),
+      list: freshTime,
+      evaluation: freshTime,
+    }),
     answer: adviceSchema,
   },
   history: {

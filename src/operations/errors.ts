@@ -1,6 +1,6 @@
 /** A refused or failed admin request, and changes whose outcome may stay unknown. */
 import { InvalidKeyError, KeyStateError, RegistryUnavailableError } from '../keys/key.ts';
-import { NotSentError, replyCode } from '../redis/connection.ts';
+import { NotSentError, replyCode } from '../redis/errors.ts';
 import { refusalOf } from '../redis/refusal.ts';
 import type { Audit, AuditedChange } from './audit.ts';
 
@@ -79,9 +79,9 @@ export async function makeChange<T>(audit: Audit, { asked, make, note, ...about 
       );
     }
     const refusal = refusalOf(cause, 'REDIS_URL');
-    // A read-only Redis refuses the first write of a script. Any other error of a change that was sent leaves its outcome
-    // unknown.
-    if (cause instanceof NotSentError || refusal?.kind === 'read-only') {
+    // A read-only Redis refuses the first write of a script, one that is away the whole script. Any other error of a change
+    // that was sent leaves its outcome unknown.
+    if (cause instanceof NotSentError || refusal?.kind === 'read-only' || refusal?.kind === 'away') {
       throw failure(
         `Redis ${refusal?.finding ?? 'cannot be reached'}, so the change was not made. GET /readyz tells which dependency is down; repeat the change when it is back.`,
         `not made: ${reason}`,

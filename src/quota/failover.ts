@@ -2,7 +2,8 @@
  * A limiter that always answers: Redis decides, and while it cannot be asked this process goes on from what it last knew,
  * with its share of the limits (R5: the one exception to exact limits). One request without an answer is enough (R6: no
  * further one waits for Redis), which is probed behind. The requests admitted meanwhile are added to the logs in Redis once
- * it is back.
+ * it is back. The same holds for a single quota by whose log Redis cannot decide, such as one that another application wrote
+ * into: Redis goes on deciding on all others.
  *
  * While Redis decides, no window ever holds more than its limit. How that can fail, and what bounds it:
  * - Redis is away: n processes admit together what was left as they last knew it, and each at least one request per window. A
@@ -22,13 +23,16 @@ import type { RedisLink } from '../redis/connection.ts';
 import { quotaBucket, trialKeys } from '../redis/names.ts';
 import type { QuotaDecision, QuotaLimiter, QuotaLimits, QuotaUsage } from './limiter.ts';
 import { LocalShare } from './local-share.ts';
-import { RedisLimiter } from './redis-limiter.ts';
+import { RedisLimiter, UndecidableLogError } from './redis-limiter.ts';
 
 const MAX_QUOTAS = 20_000;
 const PROBE_EVERY_MS = 100;
 /** If Redis can be reached but does not decide, because it is out of memory or too far away. */
 const MAX_PROBE_MS = 2000;
 const MERGES_AT_ONCE = 20;
+const UNDECIDED_EVERY_MS = 1000;
+/** More logs of one partition that are none are no accident of one of them: then Redis decides on no quota there. */
+const MAX_UNDECIDED = 50;
 
 export interface FailoverOptions {
   readonly link: RedisLink;
@@ -38,7 +42,12 @@ export interface FailoverOptions {
   /** How long a request waits for Redis (`redis.timeout`). A Redis that takes longer to answer a probe is not back. */
   readonly timeoutMs: number;
   /** Called when the first limits are no longer exact over all processes, and when all are again. */
-  readonly hooks: { readonly onDegraded: (reason: unknown) => void; readonly onExact: () => void };
+  readonly hooks: {
+    readonly onDegraded: (reason: unknown) => void;
+    readonly onExact: () => void;
+    /** Called when Redis cannot decide on one quota, and when it can again (null). */
+    readonly onUndecided: (quotaId: string, reason: UndecidableLogError | null) => void;
+  };
 }
 
 /** Never rejects. */
@@ -64,7 +73,7 @@ export class FailoverLimiter implements QuotaLimiter {
         await ask();
         if (clock.nowMicros() - askedMicros > timeoutMs * 1000) throw new Error('Redis answered too late.');
       };
-      return new Partition({ redis, share, probe, onChange });
+      return new Partition({ redis, share, probe, onChange, onUndecided: hooks.onUndecided });
     });
   }
 
@@ -87,6 +96,9 @@ export class FailoverLimiter implements QuotaLimiter {
   }
 }
 
+/** For a look at a log of which only a merge is known; any limits will do. */
+const NO_LIMITS: QuotaLimits = { perMinute: 1, perHour: 1 };
+
 interface PartitionOptions {
   readonly redis: RedisLimiter;
   readonly share: LocalShare;
@@ -94,6 +106,7 @@ interface PartitionOptions {
   readonly probe: () => Promise<void>;
   /** Its limits are no longer exact over all processes, for that reason (1), or are again (-1). */
   readonly onChange: (change: 1 | -1, reason: unknown) => void;
+  readonly onUndecided: FailoverOptions['hooks']['onUndecided'];
 }
 
 /** Quotas that can be asked for, or not, together: a bucket on a Cluster, else all. */
@@ -103,11 +116,14 @@ class Partition implements QuotaLimiter {
   readonly #share: LocalShare;
   readonly #processId = randomUUID();
   readonly #merging = new Set<string>();
+  /** The quotas that Redis cannot decide on, with the limits they were last asked for with. */
+  readonly #undecided = new Map<string, QuotaLimits>();
   #isShared = true;
   #isDegraded = false;
   #isClosed = false;
   #probeMs = PROBE_EVERY_MS;
   #timer: NodeJS.Timeout | undefined;
+  #undecidedTimer: NodeJS.Timeout | undefined;
 
   constructor(options: PartitionOptions) {
     this.#options = options;
@@ -116,7 +132,7 @@ class Partition implements QuotaLimiter {
   }
 
   async consume(quotaId: string, limits: QuotaLimits): Promise<QuotaDecision> {
-    if (this.#isShared) {
+    if (this.#isAsked(quotaId)) {
       if (this.#share.hasUnsynced(quotaId)) void this.#sync(quotaId);
       try {
         const decision = await this.#redis.consume(quotaId, limits);
@@ -125,7 +141,7 @@ class Partition implements QuotaLimiter {
         this.#noteExact();
         return decision;
       } catch (error) {
-        this.#disconnect(error);
+        this.#onFailure(quotaId, limits, error);
       }
     }
     // Nothing is admitted to a full log, whether Redis can be asked or not.
@@ -133,7 +149,7 @@ class Partition implements QuotaLimiter {
   }
 
   async usage(quotaId: string, limits: QuotaLimits): Promise<QuotaUsage> {
-    if (this.#isShared) {
+    if (this.#isAsked(quotaId)) {
       if (this.#share.hasUnsynced(quotaId)) void this.#sync(quotaId);
       try {
         return await this.#redis.usage(quotaId, limits);
@@ -147,6 +163,43 @@ class Partition implements QuotaLimiter {
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
+    clearTimeout(this.#undecidedTimer);
+  }
+
+  #isAsked(quotaId: string): boolean {
+    return this.#isShared && !this.#undecided.has(quotaId);
+  }
+
+  /** Redis did not decide on that quota, or on none at all. */
+  #onFailure(quotaId: string, limits: QuotaLimits, reason: unknown): void {
+    if (!(reason instanceof UndecidableLogError) || this.#undecided.size >= MAX_UNDECIDED) {
+      this.#disconnect(reason);
+      return;
+    }
+    if (this.#undecided.has(quotaId) || this.#isClosed) return;
+    this.#undecided.set(quotaId, limits);
+    this.#options.onUndecided(quotaId, reason);
+    if (this.#undecided.size === 1) this.#lookAtUndecidedLater();
+  }
+
+  #lookAtUndecidedLater(): void {
+    this.#undecidedTimer = setTimeout(() => void this.#lookAtUndecided(), UNDECIDED_EVERY_MS).unref();
+  }
+
+  /** Never rejects. */
+  async #lookAtUndecided(): Promise<void> {
+    for (const [quotaId, limits] of this.#isShared ? this.#undecided : []) {
+      const isDecided = await this.#redis.usage(quotaId, limits).then(
+        () => true,
+        () => false,
+      );
+      if (this.#isClosed) return;
+      if (!isDecided) continue;
+      this.#undecided.delete(quotaId);
+      this.#options.onUndecided(quotaId, null);
+      void this.#sync(quotaId);
+    }
+    if (this.#undecided.size > 0) this.#lookAtUndecidedLater();
   }
 
   #disconnect(reason: unknown): void {
@@ -179,7 +232,7 @@ class Partition implements QuotaLimiter {
 
   /** Adds what was admitted here to the log in Redis, before any request that is sent later. Never rejects. */
   async #sync(quotaId: string): Promise<void> {
-    const merge = this.#isShared && !this.#merging.has(quotaId) ? this.#share.nextMerge(quotaId) : null;
+    const merge = this.#isAsked(quotaId) && !this.#merging.has(quotaId) ? this.#share.nextMerge(quotaId) : null;
     if (merge === null) return;
     this.#merging.add(quotaId);
     try {
@@ -187,7 +240,7 @@ class Partition implements QuotaLimiter {
       this.#share.merged(merge);
       this.#noteExact();
     } catch (error) {
-      this.#disconnect(error);
+      this.#onFailure(quotaId, NO_LIMITS, error);
     } finally {
       this.#merging.delete(quotaId);
     }

@@ -41,3 +41,20 @@ export interface QuotaLimiter {
   /** Both windows as they are; nothing is counted (K8a: a look at one's own key is free). */
   usage(quotaId: string, limits: QuotaLimits): Promise<QuotaUsage>;
 }
+
+/** The same by a clock that is ahead by that much. */
+export function later<T extends QuotaUsage & { readonly retryAtMicros?: number | null }>(usage: T, micros: number): T {
+  const moved = (state: WindowState): WindowState => ({
+    ...state,
+    emptyAtMicros: state.emptyAtMicros + micros,
+    nextFreeAtMicros: state.nextFreeAtMicros + micros,
+  });
+  const { nowMicros, minute, hour, retryAtMicros } = usage;
+  return {
+    ...usage,
+    nowMicros: nowMicros + micros,
+    minute: moved(minute),
+    hour: moved(hour),
+    ...(typeof retryAtMicros === 'number' ? { retryAtMicros: retryAtMicros + micros } : {}),
+  };
+}

@@ -5,7 +5,7 @@
  * window.
  */
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '../time/clock.ts';
+import { type Clock, wallMicros } from '../time/clock.ts';
 import type { QuotaDecision, QuotaLimits, QuotaUsage, WindowState } from './limiter.ts';
 import type { Admissions } from './redis-limiter.ts';
 import { HOUR_MICROS, MINUTE_MICROS, SlidingWindowLog } from './window-log.ts';
@@ -40,8 +40,8 @@ export class LocalShare {
   readonly #logs: LRUCache<string, SlidingWindowLog>;
   readonly #unsynced = new Map<string, Unsynced>();
   #merges = 0;
-  /** How far Redis's clock is ahead of this process's, at least. */
-  #aheadMicros = 0;
+  /** How far Redis's clock is ahead of this process's, at least; null until Redis has decided once. */
+  #aheadMicros: number | null = null;
 
   constructor(options: LocalShareOptions) {
     this.#options = options;
@@ -122,7 +122,9 @@ export class LocalShare {
 
   /** By Redis's clock, as near as it is known: what is in the log was admitted before. */
   #nowFor(log: SlidingWindowLog): number {
-    return Math.max(this.#options.clock.nowMicros() + this.#aheadMicros, log.newestMicros);
+    const { clock } = this.#options;
+    const nowMicros = this.#aheadMicros === null ? wallMicros(clock) : clock.nowMicros() + this.#aheadMicros;
+    return Math.max(nowMicros, log.newestMicros);
   }
 
   #log(quotaId: string): SlidingWindowLog {

@@ -1,6 +1,6 @@
 /** The limits of a gateway without Redis, in the memory of its one process. */
-import type { Clock } from '../time/clock.ts';
-import type { QuotaDecision, QuotaLimiter, QuotaLimits, QuotaUsage } from './limiter.ts';
+import { type Clock, wallMicros } from '../time/clock.ts';
+import { later, type QuotaDecision, type QuotaLimiter, type QuotaLimits, type QuotaUsage } from './limiter.ts';
 import { HOUR_MICROS, SlidingWindowLog } from './window-log.ts';
 
 /** Idle logs dropped per request. A request adds at most one log, so two keep ahead of it and bound the work. */
@@ -25,12 +25,17 @@ export class MemoryLimiter implements QuotaLimiter {
       this.#logs.delete(quotaId);
       this.#logs.set(quotaId, log);
     }
-    return decision;
+    return this.#shown(decision);
   }
 
   async usage(quotaId: string, limits: QuotaLimits): Promise<QuotaUsage> {
     const log = this.#logs.get(quotaId) ?? new SlidingWindowLog();
-    return log.usage(this.#clock.nowMicros(), limits);
+    return this.#shown(log.usage(this.#clock.nowMicros(), limits));
+  }
+
+  /** Consumers live by the wall clock, which may have been set since this process started (C9). */
+  #shown<T extends QuotaUsage & { readonly retryAtMicros?: number | null }>(usage: T): T {
+    return later(usage, wallMicros(this.#clock) - usage.nowMicros);
   }
 
   #dropIdle(nowMicros: number): void {

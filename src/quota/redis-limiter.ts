@@ -8,7 +8,9 @@
  */
 import type { Clock } from '../time/clock.ts';
 import type { RedisCommands } from '../redis/connection.ts';
+import { replyCode } from '../redis/errors.ts';
 import { quotaBucket, quotaLogKey, quotaMergeKey } from '../redis/names.ts';
+import { refusalCode } from '../redis/refusal.ts';
 import { defineScript, runScript } from '../redis/script.ts';
 import { redisSpan } from '../tracing/spans.ts';
 import type { QuotaDecision, QuotaLimiter, QuotaLimits, QuotaUsage } from './limiter.ts';
@@ -130,6 +132,8 @@ const MERGE = defineScript(
   `${COMMON}
 local marker = KEYS[2]
 if tonumber(call('GET', marker) or 0) >= tonumber(ARGV[1]) then return end
+-- Fails for a log that is none, before the merge counts as done.
+open(KEYS[1])
 call('SET', marker, ARGV[1], 'PX', ${MARKER_MS})
 
 local added = {}
@@ -141,7 +145,6 @@ for i = 2, #ARGV, 2 do
 end
 if #added == 0 then return end
 
-open(KEYS[1])
 local first = firstSince(added[1] + 1, 0, length)
 local after = call('LRANGE', log, first, -1)
 if first == 0 then call('DEL', log) else call('LTRIM', log, 0, first - 1) end
@@ -188,7 +191,22 @@ interface Reply extends LogSummary {
 /** Requests admitted while Redis could not be asked: pairs of time in Unix microseconds and count, oldest first. */
 export type Admissions = readonly (readonly [timeMicros: number, count: number])[];
 
-/** Rejects if Redis does not answer within its timeout, or cannot decide; the request may then be counted or not. */
+/** The log of one quota holds something else than times, and nothing can be decided by it. Redis decides on all others. */
+export class UndecidableLogError extends Error {
+  override readonly name = 'UndecidableLogError';
+  /** The name in Redis, for those who have to delete it. */
+  readonly log: string;
+
+  constructor(quotaId: string, cause: unknown) {
+    super(`Redis cannot decide by the log of a quota (${replyCode(cause) ?? 'no reply'})`, { cause });
+    this.log = quotaLogKey(quotaId);
+  }
+}
+
+/**
+ * Rejects if Redis does not answer within its timeout, or cannot decide; the request may then be counted or not. With
+ * UndecidableLogError only that quota is concerned.
+ */
 export class RedisLimiter implements QuotaLimiter {
   readonly #redis: RedisCommands;
   /** Measures how long ago a reply came; the windows go by Redis's clock. */
@@ -231,7 +249,11 @@ export class RedisLimiter implements QuotaLimiter {
    */
   async merge(quotaId: string, processId: string, mergeNumber: number, admissions: Admissions): Promise<void> {
     const keys = [quotaLogKey(quotaId), quotaMergeKey(quotaId, processId)];
-    await runScript(this.#redis, MERGE, { keys, args: [mergeNumber, ...admissions.flat()] });
+    try {
+      await runScript(this.#redis, MERGE, { keys, args: [mergeNumber, ...admissions.flat()] });
+    } catch (error) {
+      throw asOwnError(quotaId, error);
+    }
   }
 
   #send(): void {
@@ -273,8 +295,17 @@ export class RedisLimiter implements QuotaLimiter {
       args: batches.flatMap(({ waiters, limits }) => [waiters.length, limits.perMinute, limits.perHour]),
     });
     if (!Array.isArray(reply) || reply.length !== batches.length) throw unexpected(reply);
-    return reply.map(parseReply);
+    return reply.map((one, index) => {
+      const parsed = parseReply(one);
+      return parsed instanceof Error ? asOwnError(batches[index]?.quotaId ?? '', parsed) : parsed;
+    });
   }
+}
+
+/** An error reply about one log is that log's own, unless it is a refusal of Redis that all get, such as OOM. */
+function asOwnError(quotaId: string, error: unknown): Error {
+  if (replyCode(error) !== null && refusalCode(error) === null) return new UndecidableLogError(quotaId, error);
+  return error instanceof Error ? error : new Error(String(error));
 }
 
 function decisionOf(nth: number, reply: Reply, limits: QuotaLimits): QuotaDecision {

@@ -7,7 +7,10 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { TLSSocket } from 'node:tls';
 import { Cluster, type ClusterOptions, Redis, type RedisCommander, type RedisOptions } from 'ioredis';
 import { describeNode, parseRedisAddress, type RedisAddress, type RedisNode, tlsOptions } from './address.ts';
-import { clusterProbe, ConnectionHealth, droppedIfSilent, reasonOf, RedisTimeoutError } from './health.ts';
+import { NotSentError, RedisTimeoutError, replyCode } from './errors.ts';
+import { handshake } from './handshake.ts';
+import { clusterProbe, ConnectionHealth, droppedIfSilent, reasonOf } from './health.ts';
+import { trialKeys } from './names.ts';
 import { RedisSubscriber, retryDelayMs } from './pubsub.ts';
 import { beforeDeadline } from './request-wait.ts';
 
@@ -40,11 +43,6 @@ export interface RedisServer {
 /** The part of a link that sends commands to keys. */
 export type RedisCommands = Pick<RedisLink, 'run' | 'kind' | 'db'>;
 
-/** A command was not sent, so what it asks for was certainly not done. */
-export class NotSentError extends Error {
-  override readonly name = 'NotSentError';
-}
-
 /** Runs what follows a change that was made. If it cannot be sent, that says nothing of the change itself. */
 export async function afterChange(run: () => Promise<void>): Promise<void> {
   try {
@@ -54,12 +52,8 @@ export async function afterChange(run: () => Promise<void>): Promise<void> {
   }
 }
 
-/** The code of an error reply, its first word, such as `OOM` or `READONLY`; null for an error that is no reply. */
-export function replyCode(error: unknown): string | null {
-  if (!(error instanceof Error) || error.name !== 'ReplyError') return null;
-  return error.message.split(' ', 1)[0] ?? null;
-}
-
+/** Nothing is ever there. */
+const PROBED_KEY = trialKeys('probe')[0] ?? '';
 const DEFAULT_TIMEOUT_MS = 250;
 /** So long the process itself may be held up without mistaking that for a Redis that does not answer. */
 const STALL_MS = 250;
@@ -100,6 +94,7 @@ export class RedisLink extends ConnectionHealth {
     super(timeoutMs);
     const address = parseRedisAddress(url);
     const about = { name: `evalgate-${role}`, timeoutMs };
+    const greet = handshake(address, about.name);
     this.role = role;
     this.kind = address.kind;
     this.db = address.db;
@@ -109,27 +104,37 @@ export class RedisLink extends ConnectionHealth {
       this.#isInDoubt = false;
     });
     const messages = messageOptions(address, about);
-    const publish = (channel: string, message: string): Promise<number> => this.client.publish(channel, message);
+    const listening = {
+      // Channels know no databases.
+      greet: handshake({ ...address, db: 0 }, `${about.name}-messages`),
+      publish: (channel: string, message: string) => this.client.publish(channel, message),
+      timeoutMs,
+    };
     if (address.kind === 'cluster') {
       const cluster = new Cluster([...address.nodes], clusterOptions(address, about));
       this.client = cluster;
       this.servers = () => cluster.nodes('master').map((client) => ({ name: describeNode(placeOf(client)), client }));
       // Each node forwards what is published at any other, so one connection to any node is enough.
       const openMessages = (): Redis => new Redis({ ...messages, ...anyNode(cluster, address.nodes) });
-      const subscriber = new RedisSubscriber({ connect: openMessages, publish, timeoutMs });
+      const subscriber = new RedisSubscriber({ ...listening, connect: openMessages });
       // A node that left the Cluster may live on, and hears nothing of it any more.
       cluster.on('-node', ({ options }: Redis) => subscriber.leave(options));
       this.subscriber = subscriber;
       this.#disconnect = () => cluster.disconnect();
-      this.follow({ client: cluster, ask: clusterProbe(cluster, (reason) => this.setDown(reason)) });
+      this.follow({ client: cluster, ask: clusterProbe(cluster, greet, (reason) => this.setDown(reason)) });
     } else {
       const reconnectOnError = (error: Error): boolean => this.#leavesReplica(error);
       const client = new Redis({ ...connectionOptions(address, about), reconnectOnError });
       this.client = client;
       this.servers = () => [{ name: describeNode(address.nodes[0]), client }];
-      this.subscriber = new RedisSubscriber({ connect: () => new Redis(messages), publish, timeoutMs });
+      this.subscriber = new RedisSubscriber({ ...listening, connect: () => new Redis(messages) });
       this.#disconnect = () => client.disconnect();
-      this.follow({ client, ask: droppedIfSilent(client, () => client.ping()) });
+      // A read: a Redis that cannot save refuses PING too, and answers all that only reads.
+      const ask = async (): Promise<void> => {
+        await greet(client);
+        await client.get(PROBED_KEY);
+      };
+      this.follow({ client, ask: droppedIfSilent(client, ask) });
     }
   }
 
@@ -276,7 +281,7 @@ function connectionOptions(address: RedisAddress, about: About): PlainOptions {
 
 /** The same for messages, on a connection that the subscriber replaces when it is lost. */
 function messageOptions(address: RedisAddress, about: About): PlainOptions {
-  const options = connectionOptions(address, { ...about, name: `${about.name}-messages` });
+  const options = connectionOptions({ ...address, db: 0 }, { ...about, name: `${about.name}-messages` });
   return { ...options, retryStrategy: () => null, sentinelRetryStrategy: () => null };
 }
 

@@ -4,20 +4,12 @@
  */
 import { EventEmitter } from 'node:events';
 import type { Cluster, Redis } from 'ioredis';
+import { HandshakeError, RedisTimeoutError, replyCode } from './errors.ts';
 import { trialKeys } from './names.ts';
 
 const PROBE_EVERY_MS = 250;
 /** After so long without an answer the connection is dropped and a new one tried. */
 const DROP_AFTER_MS = 3000;
-
-/** No answer came in time: what was asked for may have been done or not. */
-export class RedisTimeoutError extends Error {
-  override readonly name = 'RedisTimeoutError';
-
-  constructor(timeoutMs: number) {
-    super(`Redis did not answer within ${Math.round(timeoutMs)} ms`);
-  }
-}
 
 /** A Redis, a Cluster or the present one of several connections: up or down, and who is notified of a change. */
 export class ConnectionHealth {
@@ -150,6 +142,8 @@ export function droppedIfSilent(client: Redis, ask: () => Promise<unknown>): () 
       await ask();
       answeredAtMs = performance.now();
     } catch (error) {
+      // A refusal is an answer too.
+      if (replyCode(error) !== null || error instanceof HandshakeError) answeredAtMs = performance.now();
       const isSilent = performance.now() - answeredAtMs > DROP_AFTER_MS;
       if (client.status === 'ready' && isSilent) client.disconnect(true);
       throw error;
@@ -159,14 +153,19 @@ export function droppedIfSilent(client: Redis, ask: () => Promise<unknown>): () 
 
 /**
  * Asks every primary, and whether all slots are served: what is shared lies in all of them. Then it asks for keys in slots
- * spread over all nodes: a node that has taken over slots is found by its MOVED, as for any command. `onFailure` is
- * called with the first failure at once.
+ * spread over all nodes: a node that has taken over slots is found by its MOVED, as for any command. `greet` is the
+ * handshake with a node. `onFailure` is called with the first failure at once.
  */
-export function clusterProbe(cluster: Cluster, onFailure: (reason: Error) => void): () => Promise<void> {
+export function clusterProbe(
+  cluster: Cluster,
+  greet: (node: Redis) => Promise<void>,
+  onFailure: (reason: Error) => void,
+): () => Promise<void> {
   /** When each node last answered. */
   const answeredAtMs = new WeakMap<Redis, number>();
   const probeNode = async (node: Redis): Promise<void> => {
     try {
+      await greet(node);
       const info = await node.cluster('INFO');
       answeredAtMs.set(node, performance.now());
       if (!info.includes('cluster_state:ok')) throw new ClusterIncompleteError();

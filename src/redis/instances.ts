@@ -4,7 +4,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { type RedisLink, replyCode } from './connection.ts';
+import type { RedisLink } from './connection.ts';
+import { replyCode } from './errors.ts';
 import { channelName, HEARTBEATS_KEY, INSTANCES_KEY } from './names.ts';
 import { refusalOf } from './refusal.ts';
 import { defineScript, runScript } from './script.ts';
@@ -28,6 +29,8 @@ const infoSchema = z.object({
   status: z.enum(['starting', 'ready', 'draining']),
   /** Names the store behind the process: two processes over one Redis may have different ones. */
   store: z.string(),
+  /** How far the clock of the process is ahead of Redis's, in whole seconds; 0 if they agree. Earlier releases report none. */
+  clockAheadMs: z.int().default(0),
 });
 
 /** The report of a process about itself. */
@@ -50,8 +53,8 @@ function infoOf(text: string): InstanceInfo | null {
 
 /**
  * KEYS: the times of the beats, the reports of the instances. ARGV: this instance, its report, how long one counts in
- * milliseconds, the channel where a new report is announced. Returns all instances, their reports, and the time since
- * their last beat in milliseconds, in turn.
+ * milliseconds, the channel where a new report is announced. Returns Redis's time, and all instances, their reports, and
+ * the time since their last beat in milliseconds, in turn.
  */
 const BEAT = defineScript(
   'instanceBeat',
@@ -76,11 +79,14 @@ for index = 1, #reports, 2 do
   local beat = redis.call('ZSCORE', KEYS[1], reports[index]) or now
   table.insert(instances, {reports[index], reports[index + 1], string.format('%.0f', now - beat)})
 end
-return instances
+return {string.format('%.0f', now), instances}
 `,
 );
 
-const replySchema = z.array(z.tuple([z.string(), z.string(), z.coerce.number()]));
+const replySchema = z.tuple([z.coerce.number(), z.array(z.tuple([z.string(), z.string(), z.coerce.number()]))]);
+
+/** Clocks that are kept right differ by less (C9). */
+const CLOCK_TOLERANCE_MS = 2000;
 
 export interface InstancesOptions {
   /** Null for a process without Redis, which is the only one. */
@@ -133,6 +139,11 @@ export class Instances {
     return [{ id: this.id, ...this.#about, heardMsAgo: 0 }, ...others].toSorted((a, b) => (a.id < b.id ? -1 : 1));
   }
 
+  /** How far this process's clock is ahead of Redis's, as the last heartbeat found it; 0 if they agree within two seconds. */
+  get clockAheadMs(): number {
+    return this.#about.clockAheadMs;
+  }
+
   isConnected(): boolean {
     return this.#link?.isUp() ?? true;
   }
@@ -180,8 +191,12 @@ export class Instances {
     const link = this.#link;
     if (link?.isUp() !== true || this.#isClosed) return;
     const args = [this.id, JSON.stringify(this.#about), ALIVE_FOR_MS, CHANNEL];
+    const sentAtMs = Date.now();
     try {
-      this.#adopt(replySchema.parse(await runScript(link, BEAT, { keys: [HEARTBEATS_KEY, INSTANCES_KEY], args })));
+      const reply = await runScript(link, BEAT, { keys: [HEARTBEATS_KEY, INSTANCES_KEY], args });
+      const [redisMs, instances] = replySchema.parse(reply);
+      this.#compareClocks(redisMs, sentAtMs, Date.now());
+      this.#adopt(instances);
       this.#noteRefusal(null);
     } catch (error) {
       // A beat that got no reply says nothing of the last refusal.
@@ -194,7 +209,14 @@ export class Instances {
     this.#onBeat(refusal);
   }
 
-  #adopt(reply: z.output<typeof replySchema>): void {
+  /** Redis read its clock between the two times of ours: within them nothing is known. */
+  #compareClocks(redisMs: number, sentAtMs: number, receivedAtMs: number): void {
+    const aheadMs = sentAtMs > redisMs ? sentAtMs - redisMs : Math.min(0, receivedAtMs - redisMs);
+    const clockAheadMs = Math.abs(aheadMs) > CLOCK_TOLERANCE_MS ? Math.round(aheadMs / 1000) * 1000 : 0;
+    if (clockAheadMs !== this.#about.clockAheadMs) this.#about = { ...this.#about, clockAheadMs };
+  }
+
+  #adopt(reply: z.output<typeof replySchema>[1]): void {
     const nowMs = performance.now();
     const isAfterOutage = nowMs - this.#readAtMs > OUTAGE_MS;
     const held = isAfterOutage

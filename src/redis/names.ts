@@ -112,6 +112,9 @@ export class CacheNames {
 /** A process's report to the others about its what-if model. The processes in front of one store share a slot. */
 export const whatIfReportKey = (store: string, instance: string): string => taggedKey(`what-if-${store}`, instance);
 
+/** Which processes have handed their report over at their end: their ids, by the time of it. */
+export const whatIfEndedKey = (store: string): string => taggedKey(`what-if-${store}`, 'ended');
+
 /** Where a process gets the reads of keys that it follows. Instances have ids of their own in every database. */
 export const whatIfChannel = (store: string, instance: string): string => channelName('what-if', store, instance);
 

@@ -25,6 +25,8 @@ export type MessageListener = (message: string) => void;
 export interface RedisSubscriberOptions {
   /** Opens a connection that does not come back by itself: on a Cluster the next one may be to another node. */
   readonly connect: () => Redis;
+  /** The handshake on a new connection. */
+  readonly greet: (client: Redis) => Promise<void>;
   /** Sends a message, on another connection. */
   readonly publish: (channel: string, message: string) => Promise<unknown>;
   readonly timeoutMs: number;
@@ -93,6 +95,8 @@ export class RedisSubscriber extends ConnectionHealth {
     const client = this.#options.connect();
     let isSubscribed = false;
     const ask = async (): Promise<void> => {
+      // Before it subscribes: then a connection takes no other commands.
+      if (!isSubscribed) await this.#options.greet(client);
       if (!isSubscribed) await client.subscribe(this.#heartbeats, ...this.#messages.eventNames());
       isSubscribed = true;
       await this.#hearOneself();

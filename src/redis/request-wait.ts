@@ -1,6 +1,6 @@
 /** How long one request waits for Redis in all (R6: `redis.timeout`, 250 ms), however many commands it causes. */
 import { systemTimers, withDeadline } from '../time/timers.ts';
-import { RedisTimeoutError } from './health.ts';
+import { RedisTimeoutError } from './errors.ts';
 
 /** Every answer gets as long as that: a process that is held up itself must not mistake that for a slow Redis. */
 const MIN_WAIT_MS = 10;

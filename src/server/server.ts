@@ -2,8 +2,9 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Duplex } from 'node:stream';
-import { type ClientErrorReport, type Connection, type ErrorBody, UnparsedRequests } from './unparsed-requests.ts';
+import { type ConnectionHooks, Connections, isIdle } from './connections.ts';
+import { type ClientErrorReport, type ErrorBody, UnparsedRequests } from './unparsed-requests.ts';
+import { defaultUnsentBytes, Unsent } from './unsent.ts';
 
 /** How long each step of an orderly shutdown may take: requests in flight, admin requests, unsent spans. */
 export const IN_FLIGHT_GRACE_MS = 30_000;
@@ -28,13 +29,10 @@ const DEFAULT_LIMITS = {
   /** For an idle connection; longer than that of common balancers, so that they close first. */
   keepAliveTimeoutMs: 75_000,
   maxHeaderBytes: 16_384,
-  /** Further connections are closed at once. */
+  /** For one more, an idle one is closed; if none idles, the new one. */
   maxConnections: 10_000,
   /** The same for the connections of one address. */
   maxConnectionsPerAddress: Infinity,
-  /** For a client to receive a response, plus the time that the rest of a large one takes at the slowest allowed rate. */
-  sendTimeoutMs: 30_000,
-  minSendBytesPerMs: 10,
 };
 
 export interface ListenerOptions extends Readonly<Partial<typeof DEFAULT_LIMITS>> {
@@ -43,13 +41,13 @@ export interface ListenerOptions extends Readonly<Partial<typeof DEFAULT_LIMITS>
   /** The body of a response to what could not be read as HTTP, which no route can answer. */
   readonly errorBody: ErrorBody;
   readonly hooks?: ListenerHooks;
+  /** Accounts for what clients have not taken yet; one that the application shares. */
+  readonly unsent?: Unsent;
 }
 
-/** For logs and metrics. Neither may throw. */
-export interface ListenerHooks {
+/** For logs and metrics. None may throw. */
+export interface ListenerHooks extends ConnectionHooks {
   readonly onClientError?: (report: ClientErrorReport) => void;
-  /** A connection was closed at once, because as many as there may be were open. */
-  readonly onDropped?: () => void;
 }
 
 /** How often Node checks for slow clients. Often, so that thousands of them do not end in one turn of the event loop. */
@@ -69,8 +67,9 @@ export type RequestHandler = (request: IncomingMessage, response: ServerResponse
 /** Listens on host and port. Rejects with a StartError that names the setting if the address cannot be used. */
 export async function listen(handler: RequestHandler, address: Address, options: ListenerOptions): Promise<Listener> {
   const limits = { ...DEFAULT_LIMITS, ...options };
-  const onDropped = (): void => options.hooks?.onDropped?.();
-  const unparsed = new UnparsedRequests(options.errorBody, options.hooks?.onClientError);
+  const { hooks = {}, unsent = new Unsent({ maxBytes: defaultUnsentBytes(), nowMs: () => performance.now() }) } =
+    options;
+  const unparsed = new UnparsedRequests(options.errorBody, hooks.onClientError);
   const server = createServer({
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
@@ -82,10 +81,8 @@ export async function listen(handler: RequestHandler, address: Address, options:
     // Most requests have no body, and need no stream that is read to its end.
     optimizeEmptyRequests: true,
   });
-  const connections = trackConnections(server, limits.maxConnectionsPerAddress, onDropped);
-  const serve = (request: IncomingMessage, response: ServerResponse): void => {
-    trackResponse(response, connections.get(request.socket));
-    limitSending(response, limits);
+  const begin = (request: IncomingMessage, response: ServerResponse): void => {
+    response.on('prefinish', () => unsent.watchEnd(response, request.socket.remoteAddress ?? ''));
     // A connection that was busy when the server stopped accepting is idle now, and no request will follow on it.
     response.on('close', () => {
       if (!server.listening) server.closeIdleConnections();
@@ -93,13 +90,13 @@ export async function listen(handler: RequestHandler, address: Address, options:
     if (hasOneHost(request)) void handler(request, response);
     else unparsed.refuseHost(request);
   };
+  const connections = new Connections(server, limits, hooks, begin);
+  const serve = (request: IncomingMessage, response: ServerResponse): void => connections.serve(request, response);
   server.on('request', serve);
   // An unknown expectation is ignored (RFC 9110 section 10.1.1); Node's own 417 would have no body.
   server.on('checkExpectation', serve);
   server.on('connect', (_, socket) => unparsed.refuseConnect(socket));
   server.on('clientError', (error, socket) => unparsed.onClientError(error, socket, connections.get(socket)));
-  server.on('drop', onDropped);
-  server.maxConnections = limits.maxConnections;
   try {
     server.listen(address.port, address.host);
     await once(server, 'listening');
@@ -113,65 +110,6 @@ export async function listen(handler: RequestHandler, address: Address, options:
     connections: () => connections.size,
     close: (graceMs) => close(server, connections, graceMs),
   };
-}
-
-/**
- * The open connections. Of one address there are at most `maxPerAddress`: one that holds many half-sent requests must not
- * keep others, such as probes, from being answered.
- */
-function trackConnections(
-  server: Server,
-  maxPerAddress: number,
-  onDropped: () => void,
-): ReadonlyMap<Duplex, Connection> {
-  const connections = new Map<Duplex, Connection>();
-  const perAddress = new Map<string, number>();
-  server.on('connection', (socket) => {
-    // Undefined if the client has left already.
-    const address = socket.remoteAddress ?? '';
-    const count = (perAddress.get(address) ?? 0) + 1;
-    if (count > maxPerAddress) {
-      onDropped();
-      socket.destroy();
-      return;
-    }
-    perAddress.set(address, count);
-    const connection: Connection = { pending: [], hasResponded: false };
-    connections.set(socket, connection);
-    socket.once('close', () => {
-      connections.delete(socket);
-      const left = (perAddress.get(address) ?? 1) - 1;
-      if (left === 0) perAddress.delete(address);
-      else perAddress.set(address, left);
-      // Node closes the response that was being sent, but none of those that waited behind it.
-      process.nextTick(() => {
-        for (const response of connection.pending.splice(0)) response.emit('close');
-      });
-    });
-  });
-  return connections;
-}
-
-/** Keeps account of a response until it closes, so that nothing is written into it or after it. */
-function trackResponse(response: ServerResponse, connection: Connection | undefined): void {
-  if (connection === undefined) return;
-  connection.pending.push(response);
-  response.once('close', () => {
-    const index = connection.pending.indexOf(response);
-    if (index !== -1) connection.pending.splice(index, 1);
-    connection.hasResponded = true;
-  });
-}
-
-/** Closes the connection of a client that does not receive its response in time; it would hold it forever. */
-function limitSending(response: ServerResponse, limits: typeof DEFAULT_LIMITS): void {
-  response.on('prefinish', () => {
-    // Bytes that the system has not taken yet. It takes most responses at once.
-    const bytes = response.writableLength;
-    if (bytes === 0) return;
-    const timeout = setTimeout(() => response.destroy(), limits.sendTimeoutMs + bytes / limits.minSendBytesPerMs);
-    response.once('close', () => clearTimeout(timeout));
-  });
 }
 
 /** RFC 9112 section 3.2: exactly one in HTTP/1.1; HTTP/1.0 may do without. */
@@ -212,7 +150,7 @@ function urlHost(host: string): string {
 
 const MAX_DRAIN_MS = 2000;
 
-async function close(server: Server, connections: ReadonlyMap<Duplex, Connection>, graceMs: number): Promise<void> {
+async function close(server: Server, connections: Connections, graceMs: number): Promise<void> {
   const deadlineMs = performance.now() + MAX_DRAIN_MS;
   await closeIdle(connections, deadlineMs);
   await drainAcceptQueue(server, deadlineMs);
@@ -228,17 +166,12 @@ async function close(server: Server, connections: ReadonlyMap<Duplex, Connection
  * meanwhile are answered, and the listener still accepts clients that have to connect anew. `server.close()` would close
  * all at once, and reset those on which a request had arrived since.
  */
-async function closeIdle(connections: ReadonlyMap<Duplex, Connection>, deadlineMs: number): Promise<void> {
+async function closeIdle(connections: Connections, deadlineMs: number): Promise<void> {
   for (const [socket, connection] of connections) {
     if (!isIdle(connection) || performance.now() >= deadlineMs) continue;
     await nextTurn();
     if (isIdle(connection)) socket.destroy();
   }
-}
-
-/** A new connection is not: its client is about to send a request. */
-function isIdle({ pending, hasResponded }: Connection): boolean {
-  return hasResponded && pending.length === 0;
 }
 
 /** One turn of the event loop accepts a connection, the next one reads from it. */

@@ -1,13 +1,8 @@
 /** Answers what never becomes a request of the application: bytes that are not HTTP, and clients that are too slow. */
 import { randomUUID } from 'node:crypto';
-import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
-
-export interface Connection {
-  /** Responses that are still to be sent, in order. */
-  readonly pending: ServerResponse[];
-  hasResponded: boolean;
-}
+import type { Connection } from './connections.ts';
 
 /** The body of an error for a request target (path and query); null if the target could not be read. */
 export type ErrorBody = (message: string, target: string | null) => object;

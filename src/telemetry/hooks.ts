@@ -65,10 +65,21 @@ export function storeHooks({ logger, metrics, health, clock }: HookOptions): Sto
   };
 }
 
+const CLOCK_WARNING_EVERY_MS = 60_000;
+
 /** Listens to the cache. */
 export function cacheListener({ logger, metrics }: Pick<HookOptions, 'logger' | 'metrics'>): CacheListener {
+  let warnedAtMs = Number.NEGATIVE_INFINITY;
+  /** A record from the future (C9: it is stale), once a minute: there may be as many as copies. */
+  const warnOfClock = (cacheClass: string): void => {
+    if (performance.now() - warnedAtMs < CLOCK_WARNING_EVERY_MS) return;
+    warnedAtMs = performance.now();
+    const whose = 'the clock of this machine, or of the one that fetched it, is or was wrong';
+    logger.warn({ class: cacheClass }, `a copy is from the future, and is renewed: ${whose}`);
+  };
   return {
     onRead: ({ class: cacheClass, outcome, tier, missReason, ageMs }) => {
+      if (ageMs === null && outcome !== 'failed') warnOfClock(cacheClass);
       metrics.cacheReads.inc({ class: cacheClass, outcome, tier: tier ?? NONE });
       if (ageMs !== null) metrics.entryAges.observe({ class: cacheClass }, ageMs / 1000);
       if (missReason !== null) metrics.cacheMisses.inc({ class: cacheClass, reason: missReason });
@@ -79,6 +90,12 @@ export function cacheListener({ logger, metrics }: Pick<HookOptions, 'logger' | 
     onRefreshFailed: ({ class: cacheClass, error }) => {
       if (error.kind === 'malformed') logger.warn({ class: cacheClass, err: error }, 'a stored answer was not renewed');
     },
+    // It is counted as a call to the store whose outcome is `malformed`. The id would show in the log that the record is there.
+    onOwnerUnknown: ({ class: cacheClass, error }) =>
+      logger.warn(
+        { class: cacheClass, err: error },
+        'a record cannot be read, nor whose it is: answered as if there were none',
+      ),
     // An outage of Redis is logged as it begins and ends; each read that went without it gets a line only at debug level.
     onSharedCacheFailed: ({ operation, error }) => logger.debug({ operation, err: error }, 'the shared cache failed'),
   };
@@ -110,6 +127,7 @@ export function httpHooks(
       metrics.unreadableRequests.inc({ reason });
       logger.info({ requestId, status, reason }, 'refused before it was a request');
     },
+    onCut: (reason) => metrics.connectionsCut.inc({ reason }),
     onDropped: () => {
       metrics.connectionsDropped.inc();
       onRefused();

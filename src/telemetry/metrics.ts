@@ -6,6 +6,7 @@ import { collectDefaultMetrics, Counter, Gauge, type GaugeConfiguration, Histogr
 import type { Readiness } from './health.ts';
 import type { Usage } from '../cache/entry.ts';
 import type { Connectivity } from '../redis/connectivity.ts';
+import { CUT_REASONS } from '../server/connections.ts';
 import type { GuardStatus } from '../upstream/guard.ts';
 import type { RedisHealth, RedisMemory } from './redis-health.ts';
 
@@ -43,13 +44,17 @@ const HELP = {
   evalgate_fleet_processes: 'Gateway processes that share the limits, including this one, as last known.',
   evalgate_gc_time_ratio: 'Share of the time since the last scrape that was spent in garbage collection.',
   evalgate_http_connections: 'Connections that are open, by listener.',
-  evalgate_http_connections_dropped_total: 'New connections closed because `server.maxConnections` were open.',
+  evalgate_http_connections_cut_total:
+    'Connections closed before their clients did, by reason: idle (for a new one, because `server.maxConnections` were open), pipelined (too many requests without an answer), stalled (nothing taken of an answer for 30 s), slow (an answer taken at less than 10 kB/s), unsent (`server.maxUnsent` was reached, and its key or address had most of it).',
+  evalgate_http_connections_dropped_total:
+    'New connections closed because `server.maxConnections` were open, none of them idle.',
   evalgate_http_request_duration_seconds:
     'Time from the arrival of a request to the end of its answer, by cache outcome.',
   evalgate_http_requests_shed_total: 'Requests refused at once because `server.maxInFlight` were in flight.',
   evalgate_http_requests_total: 'Requests answered on the public listener.',
   evalgate_http_unreadable_requests_total:
     'Answers to unreadable requests, by reason: too-large, too-slow, no-http. They are in no other count.',
+  evalgate_http_unsent_bytes: 'Bytes of answers that clients have not taken yet.',
   evalgate_log_lines_dropped_total:
     'Lines of the log that were dropped, because standard error did not take them: its disk is full, or nobody reads it.',
   evalgate_maintenance_active: '1 while maintenance keeps the gateway from calling the store.',
@@ -110,6 +115,7 @@ export class Metrics {
   readonly quotaRefusals = this.#counter('evalgate_quota_refusals_total', 'window');
   readonly requestsShed = this.#counter('evalgate_http_requests_shed_total');
   readonly unreadableRequests = this.#counter('evalgate_http_unreadable_requests_total', 'reason');
+  readonly connectionsCut = this.#counter('evalgate_http_connections_cut_total', 'reason');
   readonly connectionsDropped = this.#counter('evalgate_http_connections_dropped_total');
   readonly requests = this.#counter('evalgate_http_requests_total', 'surface', 'route', 'method', 'status');
   readonly requestDurations = this.#histogram(
@@ -137,6 +143,7 @@ export class Metrics {
   /** `droppedLines`: how many lines of the log were dropped by now. */
   constructor(version: string, droppedLines: () => number = () => 0) {
     for (const result of ['success', 'failure']) this.configReloads.inc({ result }, 0);
+    for (const reason of CUT_REASONS) this.connectionsCut.inc({ reason }, 0);
     const build = this.#gauge('evalgate_build_info', { aggregator: 'first', labelNames: ['version', 'node'] });
     build.set({ version, node: process.versions.node }, 1);
     countDroppedLines(this.registry, droppedLines);
@@ -164,6 +171,7 @@ export class Metrics {
     this.#one('evalgate_maintenance_active', 'max', sources.isMaintenanceOn);
     this.#one('evalgate_fleet_processes', 'max', sources.processes);
     this.#by('listener', 'evalgate_http_connections', 'sum', () => Object.entries(connections()));
+    this.#one('evalgate_http_unsent_bytes', 'sum', sources.unsentBytes);
     this.#by('tier', 'evalgate_cache_entries', 'sum', () => [['memory', memory().entries]]);
     this.#by('tier', 'evalgate_cache_bytes', 'sum', () => [['memory', memory().bytes]]);
     this.#by('tier', 'evalgate_cache_limit_bytes', 'sum', () => [['memory', sources.memoryLimitBytes]]);
@@ -274,6 +282,7 @@ export interface GaugeSources {
   readonly memoryLimitBytes: number;
   readonly isMaintenanceOn: () => boolean;
   readonly connections: () => Readonly<Record<'public' | 'admin', number>>;
+  readonly unsentBytes: () => number;
   readonly guard: () => GuardStatus;
   /** The memory of answers under way. */
   readonly answers: () => { readonly bytes: number; readonly waiting: number };

@@ -1,19 +1,24 @@
 /** How Redis is doing and what follows from it for limits and keys: for `/readyz`, the metrics and the log. */
 import type { BudgetExcess } from '../cache/redis/budget.ts';
 import type { Clock } from '../time/clock.ts';
-import { formatDuration } from '../time/duration.ts';
+import { clockText, formatDuration } from '../time/duration.ts';
 import type { Logger } from '../log/logger.ts';
-import { type RedisLink, type RedisRole, replyCode } from '../redis/connection.ts';
+import type { UndecidableLogError } from '../quota/redis-limiter.ts';
+import type { RedisLink, RedisRole } from '../redis/connection.ts';
+import { replyCode } from '../redis/errors.ts';
 import type { Connectivity } from '../redis/connectivity.ts';
 import { type Refusal, refusalOf } from '../redis/refusal.ts';
 import { settingsOf } from '../redis/settings.ts';
 import { degraded, type DependencyState, type Health } from './health.ts';
 
+/** So many logs of quotas are named in `/readyz`. */
+const NAMED_LOGS = 3;
 /** Lines of the log. */
 const REFUSED: Readonly<Record<Refusal['kind'], string>> = {
   full: 'Redis is full (maxmemory): limits are per process, and changes fail',
   'read-only': 'Redis refuses changes: limits are per process',
-  forbidden: 'Redis refuses the user, the password or the commands of this gateway',
+  forbidden: 'Redis refuses the user, the password, the database or the commands of this gateway',
+  away: 'Redis answers, and does not serve',
 };
 
 export interface RedisHealthOptions {
@@ -36,6 +41,8 @@ export interface Siblings {
 export interface TrackedRedis {
   readonly links: readonly RedisLink[];
   readonly processes: () => number;
+  /** How far this process's clock is ahead of Redis's; 0 if they agree. Milliseconds. */
+  readonly clockAheadMs: () => number;
   /** How long a key that Redis has confirmed stays good without it. */
   readonly graceMs: number;
   /** Whether there are demo keys, which are in memory and let in whatever Redis does. */
@@ -62,6 +69,8 @@ export class RedisHealth {
   #hasAnswered = false;
   /** Why the last request was decided without Redis; null if Redis decided. While Redis is absent none will be. */
   #quotaFailure: { readonly reason: unknown } | null = null;
+  /** The quotas that Redis cannot decide on, with their logs' names there. */
+  readonly #undecidedQuotas = new Map<string, string>();
   /** Why Redis refused the last heartbeat: an idle process finds out by it that Redis takes no changes. */
   #beatRefusal: unknown = null;
   /** Whether the state Redis had answered before it became unreachable: if not, it has confirmed no key. */
@@ -88,6 +97,11 @@ export class RedisHealth {
   }
 
   get isQuotaExact(): boolean {
+    return this.#isQuotaShared && this.#undecidedQuotas.size === 0;
+  }
+
+  /** Whether Redis decides on limits, except single ones. */
+  get #isQuotaShared(): boolean {
     return this.#quotaFailure === null && this.#connectivity.state !== 'disconnected' && this.#refusal === null;
   }
 
@@ -127,6 +141,18 @@ export class RedisHealth {
   readonly quotaHooks = {
     onDegraded: (reason: unknown): void => this.#setQuota({ reason }),
     onExact: (): void => this.#setQuota(null),
+    onUndecided: (quotaId: string, reason: UndecidableLogError | null): void => {
+      const { health, logger } = this.#options;
+      if (reason === null) {
+        this.#undecidedQuotas.delete(quotaId);
+        logger.info({ quotaId }, 'Redis decides on a quota again');
+      } else {
+        this.#undecidedQuotas.set(quotaId, reason.log);
+        const advice = `another application may have written into ${reason.log}: delete it there`;
+        logger.warn({ quotaId, err: reason.cause }, `Redis cannot decide on one quota: ${advice}`);
+      }
+      health.update('quota');
+    },
   };
 
   readonly onBeat = (refusal: Error | null): void => {
@@ -143,6 +169,8 @@ export class RedisHealth {
     health.add({ name: 'redis-cache', ...one, check: () => this.#checkRedis('cache') });
     const exactAgain = 'quotas: exact over all processes again';
     health.add({ name: 'quota', okMessage: exactAgain, check: () => this.#checkQuota(redis.processes()) });
+    const agreesAgain = 'the clock of this process agrees with that of Redis again';
+    health.add({ name: 'clock', okMessage: agreesAgain, check: () => checkClock(redis.clockAheadMs()) });
     const heardAgain = 'keys: changes arrive again';
     health.add({ name: 'keys', okMessage: heardAgain, check: () => this.#checkKeys(redis) });
   }
@@ -192,6 +220,7 @@ export class RedisHealth {
    */
   get #refusal(): Refusal | null {
     const refusal = refusalOf(this.#refusalReason, 'REDIS_URL');
+    if (refusal?.kind === 'away') return null;
     return this.#connectivity.state === 'disconnected' && refusal?.code !== 'READONLY' ? null : refusal;
   }
 
@@ -236,6 +265,14 @@ export class RedisHealth {
 
   #checkQuota(processes: number): DependencyState {
     if (this.isQuotaExact) return { status: 'ok', detail: 'exact over all processes' };
+    if (this.#isQuotaShared) {
+      const logs = [...this.#undecidedQuotas.values()];
+      const named = logs.slice(0, NAMED_LOGS).join(', ') + (logs.length > NAMED_LOGS ? ', ...' : '');
+      return degraded(
+        'quotas: single ones are not exact over all processes',
+        `Redis cannot decide on ${logs.length}, whose logs hold something else: ${named}; all others are exact. Delete these keys`,
+      );
+    }
     const share = processes === 1 ? 'as the only process' : `with its share, one of ${processes}`;
     const fields = { err: this.#quotaFailure?.reason ?? this.#refusalReason ?? this.#reasonOf('state') };
     const message = 'quotas: this process goes on with its share of the limits';
@@ -287,6 +324,16 @@ export class RedisHealth {
       `Redis cannot be asked: keys that it confirmed within ${grace} stay good, the last of them until ${new Date(untilMs).toISOString()}; ${others}`,
     );
   }
+}
+
+function checkClock(aheadMs: number): DependencyState {
+  if (aheadMs === 0) return { status: 'ok', detail: 'agrees with that of Redis within two seconds' };
+  const off = clockText(aheadMs);
+  return degraded(
+    'the clock of this process is not that of Redis: copies from the future are stale, and keys end at the wrong time',
+    `the clock of this process is ${off} that of Redis: set the wrong one right`,
+    { fields: { clockAheadMs: aheadMs } },
+  );
 }
 
 /** A Redis that refuses changes answers everything else: it never ceased to answer. */

@@ -1,6 +1,6 @@
 /** Warnings in the log, once per start: of a Redis that does not suit evalgate, and of others that use it too. */
 import type { Logger } from '../log/logger.ts';
-import { type RedisLink, replyCode } from '../redis/connection.ts';
+import type { RedisLink } from '../redis/connection.ts';
 import type { Instances } from '../redis/instances.ts';
 import { readRedisSettings, redisFaults } from '../redis/settings.ts';
 import type { Timers } from '../time/timers.ts';
@@ -27,21 +27,6 @@ export function warnOfRedis({ state, cache, hasCacheBudget, logger }: WarningOpt
         logger.warn(`${where} ${finding}. ${remedy}`);
       }
     }
-  });
-  warnOfMissingDatabase(state, logger);
-  if (cache !== null) warnOfMissingDatabase(cache, logger);
-}
-
-/** Without a database of the address's number Redis goes on with the first one, perhaps among the keys of somebody else. */
-function warnOfMissingDatabase(link: RedisLink, logger: Logger): void {
-  if (link.db === 0) return;
-  onceUp(link, async () => {
-    const code = await link.client.select(link.db).then(() => null, replyCode);
-    if (code !== 'ERR') return;
-    const setting = link.role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL';
-    logger.error(
-      `The Redis of ${setting} has no database ${link.db}, and what belongs there goes into database 0. Give another number in ${setting}, or raise "databases" in redis.conf.`,
-    );
   });
 }
 

@@ -14,3 +14,12 @@ export const systemClock: Clock = {
   nowMs: () => Date.now(),
   nowMicros: () => Math.floor((timeOrigin + performance.now()) * 1000),
 };
+
+/** Clocks of one machine that were not set differ by less. */
+const STEP_MICROS = 2_000_000;
+
+/** Unix microseconds: `nowMicros`, unless the wall clock was set since the process started. */
+export function wallMicros(clock: Clock): number {
+  const [micros, wall] = [clock.nowMicros(), clock.nowMs() * 1000];
+  return Math.abs(wall - micros) > STEP_MICROS ? wall : micros;
+}

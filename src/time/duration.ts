@@ -51,3 +51,8 @@ export function durationText(durationMs: number): string {
   }
   return parts.join(' ');
 }
+
+/** How far a clock is off, in words that the name of another one follows: `1h 5m ahead of`, `4s behind`. */
+export function clockText(aheadMs: number): string {
+  return `${durationText(Math.abs(aheadMs))} ${aheadMs > 0 ? 'ahead of' : 'behind'}`;
+}

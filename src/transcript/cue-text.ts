@@ -1,6 +1,7 @@
 /** The words of a cue: tags dropped, voices named, character references decoded. */
 import { decodeHTML } from 'entities/decode';
 import { Finder } from './lines.ts';
+import { Pieces } from './pieces.ts';
 import { Pace, STRIDE, type Slices } from './slices.ts';
 import { matchEnd } from './times.ts';
 
@@ -25,7 +26,7 @@ export function* cueTextSlices(payload: string, markup: Markup): Slices<string> 
   const finders = [new Finder(payload, '<'), new Finder(payload, '{\\')];
   const tag = markup === 'webvtt' ? WEBVTT_TAG : COMMON_TAG;
   const pace = new Pace();
-  const pieces: string[] = [];
+  const pieces = new Pieces();
   let runStart = 0;
   let position = 0;
   for (;;) {
@@ -41,11 +42,11 @@ export function* cueTextSlices(payload: string, markup: Markup): Slices<string> 
     runStart = end;
   }
   yield* addDecoded(pieces, payload.slice(runStart), markup);
-  return pieces.join('');
+  return pieces.toString();
 }
 
 /** Adds a run of text without tags. A long run is decoded in parts, which cut no reference and no CR LF in two. */
-function* addDecoded(pieces: string[], run: string, markup: Markup): Slices<void> {
+function* addDecoded(pieces: Pieces, run: string, markup: Markup): Slices<void> {
   const encoded = markup === 'webvtt' ? /[&\r]/g : /\r/g;
   for (let start = 0; start < run.length;) {
     encoded.lastIndex = start;
@@ -53,7 +54,7 @@ function* addDecoded(pieces: string[], run: string, markup: Markup): Slices<void
     encoded.lastIndex = start + STRIDE;
     const end = isPlain ? run.length : (encoded.exec(run)?.index ?? run.length);
     const part = run.slice(start, end);
-    pieces.push(isPlain ? part : decode(part, markup));
+    pieces.add(isPlain ? part : decode(part, markup));
     start = end;
     if (start < run.length) yield;
   }
@@ -65,25 +66,12 @@ function decode(text: string, markup: Markup): string {
 }
 
 /** Adds `Name: ` if the tag opens a voice span with a name; other tags add nothing. */
-function addVoice(pieces: string[], tag: string, markup: Markup): void {
+function addVoice(pieces: Pieces, tag: string, markup: Markup): void {
   const opening = VOICE_TAG.exec(tag);
   if (opening === null) return;
   const words = decode(tag.slice(opening[0].length), markup).split(WHITE_SPACE);
   const name = words.filter((word) => word !== '').join(' ');
   if (name === '') return;
-  trimLineEnd(pieces);
-  const last = pieces.at(-1);
-  if (last !== undefined && !last.endsWith('\n')) pieces.push('\n');
-  pieces.push(`${name}: `);
-}
-
-/** Takes spaces and tabs off the end of what the pieces make up. */
-function trimLineEnd(pieces: string[]): void {
-  for (let last = pieces.pop(); last !== undefined; last = pieces.pop()) {
-    let end = last.length;
-    while (end > 0 && (last[end - 1] === ' ' || last[end - 1] === '\t')) end -= 1;
-    if (end === 0) continue;
-    pieces.push(last.slice(0, end));
-    return;
-  }
+  pieces.endLine();
+  pieces.add(`${name}: `);
 }

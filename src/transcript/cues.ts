@@ -2,14 +2,14 @@
  * Cues: a line with a time range above the words that are shown during it. WebVTT, SubRip and SBV differ in how they write
  * the range and in what may stand around it; the rest is here. No words are lost (T2a): only marks at their place are.
  */
-import { type Body, type FormName, Measure, type Reading } from './form.ts';
+import { type Body, Measure, type Reading } from './form.ts';
 import type { Markup } from './cue-text.ts';
 import { countLines, Finder, isBlank, isDigit, LineScanner, skipBlanks, skipFormatCharacters } from './lines.ts';
-import { CueWriter } from './cue-writer.ts';
+import { type CueSink, CueWriter } from './cue-writer.ts';
 import { Pace, type Slices } from './slices.ts';
 import { SpeakerCounts, spokenLine } from './speakers.ts';
 import { matchEnd, type TimeRange } from './times.ts';
-import type { ParsedTranscript } from './turn-writer.ts';
+import type { FormName, ParsedTranscript } from './turn-writer.ts';
 
 /** How one kind of cues is written. */
 export interface CueDialect {
@@ -35,35 +35,26 @@ interface CueHabits {
   readonly speakers: SpeakerCounts;
 }
 
-/** Is told of every line, in order. What it returns is run before the next line. */
-export interface CueSink {
-  /** A cue begins: its slice of the body at `sliceStart`, words on the line of its range at `wordsStart`, if before `end`. */
-  range(sliceStart: number, wordsStart: number, end: number): Slices<void> | null;
-  /** A counter, an identifier, a line of a note. */
-  mark(): Slices<void> | null;
-  blank(start: number, end: number): void;
-  /** Words of the cue, or of what stands above the first. */
-  words(start: number, end: number): void;
-}
-
 /** How the body reads as cues of the dialect; null if it has none. */
 export function* recogniseCues(body: Body, dialect: CueDialect): Slices<Reading | null> {
   const { text } = body;
   const habits = yield* habitsOf(text, dialect);
   if (!habits.hasExact && !habits.hasLoose && dialect.contentStart === 0) return null;
   const measure = new Measure();
-  yield* scanCues(text, dialect, habits, {
+  const sink: CueSink = {
     range: (_sliceStart, wordsStart, end) => {
       measure.turn(wordsStart === end);
       return null;
     },
-    mark: () => {
+    mark: () => measure.mark(),
+    note: () => {
       measure.mark();
       return null;
     },
     blank: () => measure.blank(),
     words: () => measure.words(),
-  });
+  };
+  yield* new CueScanner(text, dialect, habits, sink).scan();
   const headerLines = yield* countLines(text.slice(0, dialect.contentStart));
   const explained = measure.explained() + headerLines;
   return { explained, turns: () => readCues(text, dialect, habits) };
@@ -71,7 +62,7 @@ export function* recogniseCues(body: Body, dialect: CueDialect): Slices<Reading 
 
 function* readCues(text: string, dialect: CueDialect, habits: CueHabits): Slices<ParsedTranscript> {
   const writer = new CueWriter(text, dialect.markup, habits.speakers);
-  yield* scanCues(text, dialect, habits, writer);
+  yield* new CueScanner(text, dialect, habits, writer).scan();
   return yield* writer.finish(dialect.name);
 }
 
@@ -150,91 +141,107 @@ interface HeldLine {
 const MAX_BLANKS_BELOW_COUNTER = 3;
 
 /** Finds out what every line is, and reports it. */
-function* scanCues(text: string, dialect: CueDialect, habits: CueHabits, sink: CueSink): Slices<void> {
-  const lines = new LineScanner(text);
-  const arrows = new Finder(text, dialect.arrow);
-  const pace = new Pace();
-  let held: HeldLine | null = null;
-  let counter: number | null = null;
-  let [isAfterBlank, isInNote] = [true, false];
-  const release = (): void => {
-    if (held === null) return;
-    sink.words(held.start, held.end);
-    for (const { start, end } of held.blanks) sink.blank(start, end);
-    held = null;
-  };
-  while (lines.advance()) {
-    const { start, end } = lines;
-    if (pace.isDue(start)) yield;
-    if (start < dialect.contentStart) continue;
-    const mayBeRange = arrows.next(start) < end;
-    const isBetweenCues = isAfterBlank || held !== null;
-    const range = mayBeRange ? wordsOnRange(text, start, end, dialect, habits, isBetweenCues) : null;
-    if (range !== null) {
-      if (held !== null && !isLabel(text, held, counter)) release();
-      if (held !== null) yield* run(sink.mark());
-      counter = held?.counter ?? counter;
-      yield* run(sink.range(held?.start ?? start, range, end));
-      [held, isAfterBlank, isInNote] = [null, false, false];
-    } else if (isBlank(text, start, end)) {
-      if (held === null || held.counter === null || held.blanks.length === MAX_BLANKS_BELOW_COUNTER) {
-        release();
-        sink.blank(start, end);
-      } else {
-        held.blanks.push({ start, end });
-      }
-      [isAfterBlank, isInNote] = [true, false];
-    } else {
-      release();
-      isInNote ||= isAfterBlank && matchEnd(NOTE, text, start, end) !== null;
-      if (isInNote) yield* run(sink.mark());
-      else held = heldLine(text, start, end, habits, isAfterBlank);
-      if (!isInNote && held === null) sink.words(start, end);
-      isAfterBlank = false;
-    }
+class CueScanner {
+  readonly #text: string;
+  readonly #dialect: CueDialect;
+  readonly #habits: CueHabits;
+  readonly #sink: CueSink;
+  #held: HeldLine | null = null;
+  /** The counter of the cue before. */
+  #counter: number | null = null;
+  #isAfterBlank = true;
+  #isInNote = false;
+
+  constructor(text: string, dialect: CueDialect, habits: CueHabits, sink: CueSink) {
+    this.#text = text;
+    this.#dialect = dialect;
+    this.#habits = habits;
+    this.#sink = sink;
   }
-  release();
-}
 
-/** The line, if it may turn out to be a counter or an identifier, by what the file's first cue has. */
-function heldLine(
-  text: string,
-  start: number,
-  end: number,
-  { label }: CueHabits,
-  isAfterBlank: boolean,
-): HeldLine | null {
-  if (label === null || label === 'none' || end - start > MAX_LABEL_UNITS) return null;
-  const counter = counterOf(text.slice(start, end));
-  if (counter === null && (label === 'counter' || !isAfterBlank)) return null;
-  return { start, end, isAfterBlank, counter, blanks: [] };
-}
+  *scan(): Slices<void> {
+    const lines = new LineScanner(this.#text);
+    const arrows = new Finder(this.#text, this.#dialect.arrow);
+    const pace = new Pace();
+    while (lines.advance()) {
+      const { start, end } = lines;
+      if (pace.isDue(start)) yield;
+      if (start < this.#dialect.contentStart) continue;
+      const wordsStart = arrows.next(start) < end ? this.#wordsOnRange(start, end) : null;
+      const work = wordsStart === null ? this.#otherLine(start, end) : this.#range(start, wordsStart, end);
+      if (work !== null) yield* work;
+    }
+    this.#release();
+  }
 
-/** Whether the line above a range is its counter or its identifier, `before` being the counter of the cue before. */
-function isLabel(text: string, line: HeldLine, before: number | null): boolean {
-  if (line.counter === null) return !SENTENCE_END.test(text.slice(line.start, line.end));
-  if (before === null || line.counter === before + 1) return true;
-  return line.isAfterBlank && line.blanks.length === 0;
-}
+  #range(start: number, wordsStart: number, end: number): Slices<void> | null {
+    if (this.#held !== null && !this.#isLabel(this.#held)) this.#release();
+    const label = this.#held;
+    if (label !== null) this.#sink.mark();
+    this.#counter = label?.counter ?? this.#counter;
+    [this.#held, this.#isAfterBlank, this.#isInNote] = [null, false, false];
+    return this.#sink.range(label?.start ?? start, wordsStart, end);
+  }
 
-/**
- * Where the words begin that stand on a line with a time range, `end` if none do; null if the line is none. A range without
- * fractions is one only in a file that has no better, a damaged one only between the cues of a file that has sound ones.
- */
-function wordsOnRange(
-  text: string,
-  start: number,
-  end: number,
-  dialect: CueDialect,
-  { hasExact, hasLoose }: CueHabits,
-  isBetweenCues: boolean,
-): number | null {
-  const range = dialect.rangeAt(text, start, end);
-  if (range === null) return null;
-  if (range.quality === 'loose' && hasExact) return null;
-  if (range.quality === 'damaged' && !(isBetweenCues && (hasExact || hasLoose))) return null;
-  const wordsStart = skipSettings(text, range.end, end);
-  return range.quality === 'loose' && wordsStart < end && !range.hasHours ? null : wordsStart;
+  #otherLine(start: number, end: number): Slices<void> | null {
+    if (isBlank(this.#text, start, end)) {
+      const held = this.#held;
+      [this.#isAfterBlank, this.#isInNote] = [true, false];
+      if (held !== null && held.counter !== null && held.blanks.length < MAX_BLANKS_BELOW_COUNTER) {
+        held.blanks.push({ start, end });
+        return null;
+      }
+      this.#release();
+      this.#sink.blank(start, end);
+      return null;
+    }
+    this.#release();
+    this.#isInNote ||= this.#isAfterBlank && matchEnd(NOTE, this.#text, start, end) !== null;
+    if (this.#isInNote) return this.#sink.note();
+    this.#held = this.#heldLine(start, end);
+    if (this.#held === null) this.#sink.words(start, end);
+    this.#isAfterBlank = false;
+    return null;
+  }
+
+  /** Reports the held line as words. */
+  #release(): void {
+    if (this.#held === null) return;
+    this.#sink.words(this.#held.start, this.#held.end);
+    for (const { start, end } of this.#held.blanks) this.#sink.blank(start, end);
+    this.#held = null;
+  }
+
+  /** The line, if it may turn out to be a counter or an identifier, by what the file's first cue has. */
+  #heldLine(start: number, end: number): HeldLine | null {
+    const { label } = this.#habits;
+    if (label === null || label === 'none' || end - start > MAX_LABEL_UNITS) return null;
+    const counter = counterOf(this.#text.slice(start, end));
+    if (counter === null && (label === 'counter' || !this.#isAfterBlank)) return null;
+    return { start, end, isAfterBlank: this.#isAfterBlank, counter, blanks: [] };
+  }
+
+  /** Whether a line above a range is its counter or its identifier. */
+  #isLabel(line: HeldLine): boolean {
+    if (line.counter === null) return !SENTENCE_END.test(this.#text.slice(line.start, line.end));
+    if (this.#counter === null || line.counter === this.#counter + 1) return true;
+    return line.isAfterBlank && line.blanks.length === 0;
+  }
+
+  /**
+   * Where the words begin that stand on a line with a time range, `end` if none do; null if the line is none. A range
+   * without fractions is one only in a file that has no better, a damaged one only between cues of a file with sound ones.
+   */
+  #wordsOnRange(start: number, end: number): number | null {
+    const { hasExact, hasLoose } = this.#habits;
+    const range = this.#dialect.rangeAt(this.#text, start, end);
+    if (range === null) return null;
+    if (range.quality === 'loose' && hasExact) return null;
+    const isBetweenCues = this.#isAfterBlank || this.#held !== null;
+    if (range.quality === 'damaged' && !(isBetweenCues && (hasExact || hasLoose))) return null;
+    const wordsStart = skipSettings(this.#text, range.end, end);
+    return range.quality === 'loose' && wordsStart < end && !range.hasHours ? null : wordsStart;
+  }
 }
 
 const SETTING = /[ \t]{0,16}(?:align|line|position|size|vertical|region|[XY][12]):[^ \t\r\n]{1,100}(?=[ \t\r\n]|$)/y;
@@ -244,12 +251,7 @@ function skipSettings(text: string, start: number, end: number): number {
   let position = start;
   for (;;) {
     const next = matchEnd(SETTING, text, position, end);
-    if (next === null) break;
+    if (next === null) return skipBlanks(text, position, end);
     position = next;
   }
-  return skipBlanks(text, position, end);
-}
-
-function* run(work: Slices<void> | null): Slices<void> {
-  if (work !== null) yield* work;
 }

@@ -8,26 +8,25 @@ import { Finder, skipFormatCharacters } from './lines.ts';
 import { Pace, type Slices } from './slices.ts';
 import { type ParsedTranscript, TurnWriter } from './turn-writer.ts';
 
-/** The name of a list that is the whole body. */
+/** The name of a list that is the whole body, and of what is no member. */
 const ROOT = '';
+const NO_KEY = '[]';
 /**
  * Names of lists, those that are most surely the utterances first: vendors give the same words several times over, by
  * turns, sentences and words.
  */
-const LISTS: readonly string[] = [
-  ROOT,
-  ...['utterances', 'transcriptUtterances', 'segments', 'transcript', 'paragraphs', 'turns', 'monologues', 'sentences'],
-  ...['entries', 'captions', 'cues', 'messages', 'transcripts', 'transcription', 'conversation', 'items', 'results'],
-];
+const LISTS: readonly string[] = (
+  '|utterances|transcriptUtterances|segments|transcript|paragraphs|turns|monologues|sentences|entries|captions|cues' +
+  '|messages|transcripts|transcription|conversation|items|results'
+).split('|');
 /** So many lists are tried. */
 const MAX_TRIES = 4;
 /** Members in order of preference. */
-const WORDS: readonly string[] = ['text', 'transcript', 'body', 'content', 'spokenText', 'sentence', 'utterance'];
-const SPEAKERS: readonly string[] = [
-  ...['speaker_name', 'speakerName', 'speaker', 'participant', 'user', 'name'],
-  ...['speakerId', 'speaker_id'],
-];
-const NAMES: readonly string[] = ['name', 'display_name', 'displayName', 'id'];
+const WORDS: readonly string[] = 'text|transcript|body|content|spokenText|sentence|utterance'.split('|');
+const SPEAKERS: readonly string[] = 'speaker_name|speakerName|speaker|participant|user|name|speakerId|speaker_id'.split(
+  '|',
+);
+const NAMES: readonly string[] = 'name|display_name|displayName|id'.split('|');
 const TIME = /^(?:start|end|begin|offset|from|to|at|ts)(?:$|_|[A-Z])|time/i;
 /** Sentences within an utterance, which are its words if it has no others. */
 const SENTENCES = 'sentences';
@@ -71,8 +70,6 @@ function* listsIn(text: string, start: number): Slices<readonly string[]> {
   }
   return scanner.isComplete ? LISTS.filter((list) => found.has(list)) : [];
 }
-
-const NO_KEY = '[]';
 
 interface Range {
   readonly start: number;

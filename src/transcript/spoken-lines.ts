@@ -8,43 +8,16 @@ import { isOnlyTime } from './times.ts';
 import { type ParsedTranscript, TurnWriter } from './turn-writer.ts';
 
 /** What stands before a colon in mails, notes and headers, and is nobody's name (T11). */
-const KEYS: ReadonlySet<string> = new Set([
-  ...['from', 'to', 'cc', 'bcc', 'subject', 'date', 'sent', 'reply-to', 'message-id', 'mime-version', 'content-type'],
-  ...[
-    'von',
-    'betreff',
-    'datum',
-    'gesendet',
-    'objet',
-    'envoyé',
-    'asunto',
-    'para',
-    'fecha',
-    'enviado',
-    're',
-    'fwd',
-    'fw',
-  ],
-  ...['title', 'meeting', 'topic', 'agenda', 'attendees', 'participants', 'present', 'absent', 'location', 'place'],
-  ...['where', 'when', 'time', 'start', 'end', 'start time', 'end time', 'duration', 'length', 'language', 'kind'],
-  ...['recorded', 'recording', 'recorded on', 'recorded by', 'transcript', 'transcribed by', 'transcription', 'source'],
-  ...['url', 'link', 'file', 'filename', 'id', 'call id', 'meeting id', 'passcode', 'description', 'keywords', 'tags'],
-  ...['note', 'notes', 'nb', 'n.b.', 'ps', 'p.s.', 'todo', 'to do', 'summary', 'action items', 'next steps', 'outcome'],
-  ...[
-    'titel',
-    'thema',
-    'teilnehmer',
-    'ort',
-    'zeit',
-    'dauer',
-    'sprache',
-    'notiz',
-    'hinweis',
-    'titre',
-    'durée',
-    'título',
-  ],
-]);
+const KEYS: ReadonlySet<string> = new Set(
+  `from|to|cc|bcc|subject|date|sent|reply-to|message-id|mime-version|content-type|re|fwd|fw
+von|betreff|datum|gesendet|objet|envoyé|asunto|para|fecha|enviado
+title|meeting|topic|agenda|attendees|participants|present|absent|location|place|where|when
+time|start|end|start time|end time|duration|length|language|kind|description|keywords|tags
+recorded|recording|recorded on|recorded by|transcript|transcription|transcribed by|source
+url|link|file|filename|id|call id|meeting id|passcode
+note|notes|nb|n.b.|ps|p.s.|todo|to do|summary|action items|next steps|outcome
+titel|thema|teilnehmer|ort|zeit|dauer|sprache|notiz|hinweis|titre|durée|título`.split(/[|\n]/),
+);
 /** The first line that opens a block of front matter, and the one that closes it. */
 const FRONT_MATTER = /^(?:---|\+\+\+)[ \t]*$/;
 

@@ -1,5 +1,7 @@
 /** Collects the turns of a body while it is read. */
-import type { FormName } from './form.ts';
+import { Pieces } from './pieces.ts';
+
+export type FormName = 'json' | 'webvtt' | 'subrip' | 'sbv' | 'headed turns' | 'spoken lines';
 
 /**
  * A body that was read, from which any page can be cut. Turns are columns of numbers, not objects, because a 2 MB body may
@@ -23,7 +25,7 @@ export interface ParsedTranscript {
 }
 
 const LINE_FEED = 0x0a;
-const MAX_PIECES = 65_536;
+const MAX_BLANK_PIECES = 4096;
 
 /** A column of integers that grows; a plain array of them would have to be copied in one long go. */
 class Column {
@@ -51,8 +53,7 @@ class Column {
  */
 export class TurnWriter {
   readonly #body: string;
-  #text = '';
-  #pieces: string[] = [];
+  readonly #pieces = new Pieces();
   /** Written to neither of the two yet; an empty range can only be extended from its own place. */
   #rangeStart = 0;
   #rangeEnd = 0;
@@ -108,7 +109,7 @@ export class TurnWriter {
     this.#emptyLines -= 1;
     this.#endBlankRun();
     this.#blankPieces.push(`${this.#body.slice(start, end)}\n`);
-    if (this.#blankPieces.length === MAX_PIECES) this.#blankPieces = [this.#blankPieces.join('')];
+    if (this.#blankPieces.length === MAX_BLANK_PIECES) this.#blankPieces = [this.#blankPieces.join('')];
   }
 
   /** Adds a range of the body to the current turn as it is. */
@@ -126,7 +127,7 @@ export class TurnWriter {
     if (text === '') return;
     this.#textLength += text.length;
     this.#endRange();
-    this.#addPiece(text);
+    this.#pieces.add(text);
   }
 
   finish(form: FormName | null): ParsedTranscript {
@@ -139,7 +140,7 @@ export class TurnWriter {
       body: this.#body,
       form,
       turnCount,
-      text: this.#text + this.#pieces.join(''),
+      text: this.#pieces.toString(),
       textStarts: this.#textStarts.toArray(),
       sliceStarts: this.#sliceStarts.toArray(),
     };
@@ -156,14 +157,7 @@ export class TurnWriter {
   }
 
   #endRange(): void {
-    if (this.#rangeEnd > this.#rangeStart) this.#addPiece(this.#body.slice(this.#rangeStart, this.#rangeEnd));
+    if (this.#rangeEnd > this.#rangeStart) this.#pieces.add(this.#body.slice(this.#rangeStart, this.#rangeEnd));
     this.#rangeStart = this.#rangeEnd;
-  }
-
-  #addPiece(piece: string): void {
-    this.#pieces.push(piece);
-    if (this.#pieces.length < MAX_PIECES) return;
-    this.#text += this.#pieces.join('');
-    this.#pieces = [];
   }
 }

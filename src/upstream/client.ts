@@ -3,8 +3,8 @@
  * or queues; the guard does.
  */
 import { setMaxListeners } from 'node:events';
-import { Agent as HttpAgent, type AgentOptions, type ClientRequest, type IncomingHttpHeaders } from 'node:http';
-import { Agent as HttpsAgent } from 'node:https';
+import type { ClientRequest, IncomingHttpHeaders } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
@@ -13,6 +13,7 @@ import { z } from 'zod';
 import { type Clock, systemClock } from '../time/clock.ts';
 import { outgoingTraceparent, publicName, recordingSpan, storeSpan } from '../tracing/spans.ts';
 import type { AnswerMemory, Reservation } from './answer-memory.ts';
+import { type Agents, Connections, newConnection } from './connections.ts';
 import type { LeftOut, Resource, ResourceName } from './resources.ts';
 import type { Fetch, FetchOptions, StoreAnswer } from './store.ts';
 import { JsonError, parseJson } from './json.ts';
@@ -46,14 +47,14 @@ export interface StoreClientOptions {
   /** Cap on the decoded body of a 200. */
   readonly maxResponseBytes: number;
   readonly maxConnections: number;
+  /** After so long no call is sent on a connection any more. */
+  readonly connectionMaxAgeMs: number;
   /** Bounds what is read at a time. */
   readonly memory: AnswerMemory;
   readonly hooks?: StoreClientHooks;
   readonly clock?: Clock;
 }
 
-/** Below the shortest idle time that common servers allow (5 s), so that a call seldom meets a connection being closed. */
-const IDLE_TIMEOUT_MS = 4000;
 /** Responses of status 1xx before the one that counts (RFC 9110 section 15.2): more than any server has a use for. */
 const MAX_INTERIM_RESPONSES = 16;
 /** By how much a coded body may exceed what it holds: headers, incompressible parts, and what is inside the decoder. */
@@ -80,6 +81,12 @@ const NOBODY_THERE: ReadonlySet<string> = new Set([
   'EAI_AGAIN',
 ]);
 
+/** Codes of a connection that the store has closed. */
+const CLOSED: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
+const REQUEST_TIMEOUT = 408;
+
+type Exchange = FetchOptions & CallLimit & { readonly agents: Agents };
+
 interface Reply {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -90,26 +97,18 @@ interface Reply {
 export class StoreClient {
   readonly #options: StoreClientOptions;
   readonly #clock: Clock;
-  readonly #agent: { readonly http: HttpAgent; readonly https: HttpsAgent };
+  readonly #connections: Connections;
   readonly #closing = new AbortController();
   readonly #http: Got;
 
   constructor(options: StoreClientOptions) {
-    const { token, maxConnections, clock = systemClock } = options;
+    const { token, clock = systemClock } = options;
     this.#options = options;
     this.#clock = clock;
-    const agentOptions: AgentOptions = {
-      keepAlive: true,
-      maxSockets: maxConnections,
-      maxFreeSockets: maxConnections,
-      timeout: IDLE_TIMEOUT_MS,
-      scheduling: 'lifo',
-    };
-    this.#agent = { http: new HttpAgent(agentOptions), https: new HttpsAgent(agentOptions) };
+    this.#connections = new Connections({ ...options, clock });
     // Each call in flight listens to it.
     setMaxListeners(0, this.#closing.signal);
     this.#http = got.extend({
-      agent: this.#agent,
       headers: {
         ...(token === null ? {} : { authorization: `Bearer ${token}` }),
         accept: 'application/json',
@@ -129,8 +128,7 @@ export class StoreClient {
   /** Ends the calls in flight with kind `aborted` and closes all connections; later calls are `aborted` too. */
   close(): void {
     this.#closing.abort();
-    this.#agent.http.destroy();
-    this.#agent.https.destroy();
+    this.#connections.close();
   }
 
   readonly fetch: Fetch = (resource, params, request) =>
@@ -164,20 +162,42 @@ export class StoreClient {
       }
     });
 
-  /** The whole reply, bounded in time and size while it streams in. Rejects with a StoreError. */
-  async #get(
+  /**
+   * The whole reply. A connection that was kept may be closed by the store just when a call is sent on it. The store has not
+   * looked at such a call, so it is sent again at once, once, on a new connection (RFC 9112 section 9.3.1, RFC 9110 section
+   * 15.5.9). Rejects with a StoreError.
+   */
+  async #get(path: string, request: FetchOptions & CallLimit, reservation: Reservation): Promise<Reply> {
+    const deadlineMs = this.#nowMs() + request.timeoutMs;
+    const send = (agents: Agents): Promise<Reply | null> => {
+      const timeoutMs = Math.max(1, Math.floor(deadlineMs - this.#nowMs()));
+      return this.#exchange(path, { ...request, timeoutMs, agents }, reservation);
+    };
+    const reply = (await this.#connections.use(send)) ?? (await send(newConnection()));
+    if (reply !== null) return reply;
+    throw new StoreError('unreachable', 'the store closed two connections in turn without an answer');
+  }
+
+  /**
+   * The whole reply, bounded in time and size while it streams in; null if the connection had been kept, and the store
+   * closed it instead of an answer. Rejects with a StoreError.
+   */
+  async #exchange(
     path: string,
-    { requestId, ifNoneMatch, timeoutMs, title, ...request }: FetchOptions & CallLimit,
+    { requestId, ifNoneMatch, timeoutMs, title, agents, ...request }: Exchange,
     reservation: Reservation,
-  ): Promise<Reply> {
+  ): Promise<Reply | null> {
     const { baseUrl, maxResponseBytes } = this.#options;
     const traceparent = outgoingTraceparent(request.traceparent);
     const stream = this.#http.stream(baseUrl + path, {
+      agent: agents,
       // got leaves out headers that are undefined.
       headers: { 'x-request-id': requestId, traceparent, 'if-none-match': ifNoneMatch },
       timeout: { request: timeoutMs },
     });
+    const connection = new SentOn();
     stream.once('request', (outgoing: ClientRequest) => {
+      connection.watch(outgoing);
       let interim = 0;
       outgoing.on('information', () => {
         interim += 1;
@@ -191,13 +211,23 @@ export class StoreClient {
         stream.once('response', resolve).once('error', reject);
       });
       status = statusCode;
+      if (status === REQUEST_TIMEOUT && connection.wasKept) {
+        stream.destroy();
+        return null;
+      }
       const limit = { title, maxBytes: maxResponseBytes, reservation };
       const body = status === 200 ? await readBody(stream, headers, limit) : await readErrorBody(stream, headers);
       return { status, headers, body };
     } catch (error) {
       stream.destroy();
+      if (connection.wasKept && !connection.hasAnswered && CLOSED.has(codeOfFailure(error))) return null;
       throw storeErrorOf(error, status, timeoutMs);
     }
+  }
+
+  /** A clock that is never set back. */
+  #nowMs(): number {
+    return this.#clock.nowMicros() / 1000;
   }
 
   /** The meaning of a reply. Rejects with a StoreError of kind `errorStatus`, `invalidResponse` or `malformed`. */
@@ -323,6 +353,32 @@ function retryAfterMsOf(header: string | undefined, nowMs: number): number | nul
   return Number.isNaN(inMs) ? null : Math.min(Math.max(inMs, 0), MAX_RETRY_AFTER_MS);
 }
 
+/** The connection that a call was sent on. */
+class SentOn {
+  #kept: { readonly socket: Socket; readonly bytesBefore: number } | null = null;
+
+  /** Called before the call is sent. */
+  watch(outgoing: ClientRequest): void {
+    outgoing.once('socket', (socket) => {
+      if (outgoing.reusedSocket) this.#kept = { socket, bytesBefore: socket.bytesRead };
+    });
+  }
+
+  /** Whether an earlier call had been sent on it. */
+  get wasKept(): boolean {
+    return this.#kept !== null;
+  }
+
+  /** Whether it has brought a byte since, if it was kept. */
+  get hasAnswered(): boolean {
+    return this.#kept !== null && this.#kept.socket.bytesRead > this.#kept.bytesBefore;
+  }
+}
+
+function codeOfFailure(error: unknown): string {
+  return codedErrorSchema.safeParse(error).data?.code ?? 'no code';
+}
+
 /**
  * How an exchange failed. got's errors carry the address and the bearer token of the request, and a logger writes
  * causes out, so none of them is passed on: only its code is. `status` is the store's, if its headers had arrived.
@@ -334,7 +390,7 @@ function storeErrorOf(error: unknown, status: number | null, timeoutMs: number):
     return new StoreError('timeout', `the store gave no whole answer within ${timeoutMs} ms`);
   if (error instanceof AbortError)
     return new StoreError('aborted', 'the call was abandoned before the store had answered');
-  const code = codedErrorSchema.safeParse(error).data?.code ?? 'no code';
+  const code = codeOfFailure(error);
   if (code.startsWith('HPE_')) return invalidResponse(`the answer is not HTTP (${code})`, status);
   if (code.startsWith('Z_')) return invalidResponse(`the body cannot be decoded (${code})`, status);
   const when = status === null ? 'before the answer' : 'half-way through the answer';

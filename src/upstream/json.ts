@@ -4,13 +4,15 @@
  * loop no longer than `createYield` allows, but for the one `JSON.parse`.
  */
 import { isUtf8 } from 'node:buffer';
-import { randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 
 /** The interface's deepest record has 6 levels; the rest is for the objects that it leaves open. */
 const MAX_DEPTH = 64;
 /** Takes some 50 ms to parse and check; a full list page holds some 20,000. */
 const MAX_VALUES = 250_000;
+/** Member names, equal ones too. If all differ, so many take `JSON.parse` some 100 ms. */
+const MAX_NAMES = 100_000;
 
 /** The bytes are no JSON that can be used: the message says why, as what follows "the answer". */
 export class JsonError extends Error {
@@ -34,21 +36,25 @@ interface ParseOptions {
 
 /**
  * The value of a JSON text in UTF-8, with every lone surrogate, in member names too, replaced by U+FFFD, which changes the
- * bytes. Rejects with a JsonError if the bytes are no such text, or are deeper or have more values than allowed.
+ * bytes. Rejects with a JsonError if the bytes are no such text, or are deeper or hold more than allowed.
  */
 export async function parseJson(bytes: Buffer, { isExact }: ParseOptions): Promise<unknown> {
   if (/^[\uFEFF\s]*</.test(bytes.toString('utf8', 0, 100))) throw new JsonError('is markup, not JSON', false);
-  const { depth, values, numbers } = await scan(bytes, isExact);
+  const yieldToEventLoop = createYield();
+  const { depth, values, names, numbers } = await scan(bytes, isExact);
   if (depth > MAX_DEPTH) throw new JsonError(`is nested deeper than ${MAX_DEPTH} levels`, true);
   if (values > MAX_VALUES) throw new JsonError(`has more than ${MAX_VALUES} values`, true);
-  const value = numbers.length === 0 ? parseText(textOf(bytes)) : await parseExactly(bytes, numbers);
-  if (!isUtf8(bytes)) throw new JsonError('holds bytes that are not UTF-8', true);
-  return value;
-}
-
-/** Without a byte order mark. */
-function textOf(bytes: Uint8Array): string {
-  return new TextDecoder().decode(bytes);
+  if (names > MAX_NAMES) throw new JsonError(`has more than ${MAX_NAMES} members`, true);
+  await yieldToEventLoop();
+  const isText = isUtf8(bytes);
+  const marked = await markedText(bytes, numbers);
+  await yieldToEventLoop();
+  const root = [parseText(marked.text)];
+  await yieldToEventLoop();
+  // Told apart from what is no JSON at all.
+  if (!isText) throw new JsonError('holds bytes that are not UTF-8', true);
+  if (numbers.length > 0) await restoreNumbers(root, marked);
+  return root[0];
 }
 
 function parseText(text: string): unknown {
@@ -62,13 +68,18 @@ function parseText(text: string): unknown {
 }
 
 const QUOTE = 0x22;
+const PLUS = 0x2b;
 const COMMA = 0x2c;
 const MINUS = 0x2d;
+const DOT = 0x2e;
 const ZERO = 0x30;
 const NINE = 0x39;
+const COLON = 0x3a;
+const UPPER_E = 0x45;
 const BACKSLASH = 0x5c;
 const OPENING_BRACKET = 0x5b;
 const CLOSING_BRACKET = 0x5d;
+const LOWER_E = 0x65;
 const LOWER_U = 0x75;
 const OPENING_BRACE = 0x7b;
 const CLOSING_BRACE = 0x7d;
@@ -81,6 +92,8 @@ interface Shape {
   readonly depth: number;
   /** At most how many values it has, scalars included. */
   readonly values: number;
+  /** How many members all its objects have together. */
+  readonly names: number;
   /** Where the numbers are that a double cannot hold. */
   readonly numbers: readonly Range[];
 }
@@ -97,8 +110,8 @@ interface Range {
 async function scan(bytes: Buffer, isExact: boolean): Promise<Shape> {
   const yieldToEventLoop = createYield();
   const numbers: Range[] = [];
-  let [depth, deepest, values, isInString, at] = [0, 0, 1, false, 0];
-  while (at < bytes.length && deepest <= MAX_DEPTH && values <= MAX_VALUES) {
+  let [depth, deepest, values, names, isInString, at] = [0, 0, 1, 0, false, 0];
+  while (at < bytes.length && deepest <= MAX_DEPTH && values <= MAX_VALUES && names <= MAX_NAMES) {
     const end = Math.min(bytes.length, at + STEP_BYTES);
     for (; at < end; at += 1) {
       const byte = bytes[at] ?? 0;
@@ -107,6 +120,7 @@ async function scan(bytes: Buffer, isExact: boolean): Promise<Shape> {
         else if (byte === BACKSLASH) at = mendEscape(bytes, at + 1);
       } else if (byte === QUOTE) isInString = true;
       else if (byte === COMMA) values += 1;
+      else if (byte === COLON) names += 1;
       else if (byte === OPENING_BRACE || byte === OPENING_BRACKET) {
         values += 1;
         depth += 1;
@@ -120,7 +134,7 @@ async function scan(bytes: Buffer, isExact: boolean): Promise<Shape> {
     }
     await yieldToEventLoop();
   }
-  return { depth: deepest, values, numbers };
+  return { depth: deepest, values, names, numbers };
 }
 
 /** U+FFFD in an escape. */
@@ -158,50 +172,68 @@ function codeUnitAt(bytes: Buffer, at: number): number {
   return unit;
 }
 
-const NUMBER_BYTES: ReadonlySet<number> = new Set(Buffer.from('+-.0123456789Ee'));
-
 function endOfNumber(bytes: Buffer, from: number): number {
   let to = from + 1;
-  while (NUMBER_BYTES.has(bytes[to] ?? 0)) to += 1;
+  while (isOfNumber(bytes[to] ?? 0)) to += 1;
   return to;
+}
+
+function isOfNumber(byte: number): boolean {
+  return (byte >= ZERO && byte <= NINE) || byte === DOT || byte === MINUS || byte === PLUS || isExponent(byte);
+}
+
+function isExponent(byte: number): boolean {
+  return byte === LOWER_E || byte === UPPER_E;
 }
 
 /** A double holds any number of so many decimal digits (C's DBL_DIG), unless it has an exponent. */
 const MAX_SAFE_DIGITS = 15;
 
+/** No double is written with more. */
+const MAX_WRITTEN_DIGITS = 30;
+
 /** Whether a double holds the number, and is written just so. What is not a number is left to the parser. */
 function isDouble(bytes: Buffer, from: number, to: number): boolean {
-  const isShort = to - from <= MAX_SAFE_DIGITS;
-  if (isShort && !bytes.subarray(from, to).includes('e') && !bytes.subarray(from, to).includes('E')) return true;
+  const length = to - from;
+  if (length > MAX_WRITTEN_DIGITS) return false;
+  if (length <= MAX_SAFE_DIGITS && !bytes.subarray(from, to).some(isExponent)) return true;
   const source = bytes.toString('latin1', from, to);
   return String(Number(source)) === source;
 }
 
-/** Parses with a text in place of each of those numbers, and puts the numbers in their places afterwards. */
-async function parseExactly(bytes: Buffer, numbers: readonly Range[]): Promise<unknown> {
+interface MarkedText {
+  readonly text: string;
+  /** With it begin the texts that stand for numbers; then comes an index of `sources`. */
+  readonly mark: string;
+  readonly sources: readonly string[];
+}
+
+/** The text without a byte order mark, and with a text in place of each of those numbers. */
+async function markedText(bytes: Buffer, numbers: readonly Range[]): Promise<MarkedText> {
   const yieldToEventLoop = createYield();
+  const decoder = new TextDecoder();
   const pieces: string[] = [];
   const sources: string[] = [];
   // Nobody can have put it into the text.
-  const mark = randomUUID();
+  const mark = randomBytes(12).toString('base64url');
   let at = 0;
   for (const { from, to } of numbers) {
-    pieces.push(textOf(bytes.subarray(at, from)), `"${mark}${sources.length}"`);
+    pieces.push(decoder.decode(bytes.subarray(at, from)), `"${mark}${sources.length}"`);
     sources.push(bytes.toString('latin1', from, to));
     at = to;
     await yieldToEventLoop();
   }
-  pieces.push(textOf(bytes.subarray(at)));
-  const root = [parseText(pieces.join(''))];
-  await eachObject(root, (members) => {
-    for (const name of Object.keys(members)) {
-      const member = members[name];
-      if (typeof member !== 'string' || !member.startsWith(mark)) continue;
-      // Its own member, so one named __proto__ is set like any other.
-      members[name] = rawNumber(sources[Number(member.slice(mark.length))] ?? '');
-    }
+  pieces.push(decoder.decode(bytes.subarray(at)));
+  return { text: pieces.join(''), mark, sources };
+}
+
+async function restoreNumbers(value: unknown, { mark, sources }: MarkedText): Promise<void> {
+  await eachMember(value, (members, name) => {
+    const member = members[name];
+    if (typeof member !== 'string' || !member.startsWith(mark)) return;
+    // Its own member, so one named __proto__ is set like any other.
+    members[name] = rawNumber(sources[Number(member.slice(mark.length))] ?? '');
   });
-  return root[0];
 }
 
 function rawNumber(source: string): object {
@@ -225,20 +257,34 @@ export function createYield(): () => Promise<void> {
   };
 }
 
-export type Members = Record<string, unknown>;
+export type Members = Record<string | number, unknown>;
 
 /** True for objects and arrays. */
 export function isObject(value: unknown): value is Members {
   return typeof value === 'object' && value !== null;
 }
 
-/** Calls `visit` with the value, if it is an object or an array, and with all inside it, in no order. */
-export async function eachObject(value: unknown, visit: (members: Members) => void): Promise<void> {
+/** Members that are visited between two looks at the time. */
+const STEP_MEMBERS = 1000;
+
+/**
+ * Calls `visit` for all members and elements in the value, and in those that are there after the visit, at any depth, in no
+ * order. `visit` may change or delete that member.
+ */
+export async function eachMember(
+  value: unknown,
+  visit: (members: Members, name: string | number) => void,
+): Promise<void> {
   const yieldToEventLoop = createYield();
   const left = [value].filter(isObject);
-  for (let next = left.pop(); next !== undefined; next = left.pop()) {
-    visit(next);
-    for (const member of Object.values(next)) if (isObject(member)) left.push(member);
-    await yieldToEventLoop();
+  let visited = 0;
+  for (let members = left.pop(); members !== undefined; members = left.pop()) {
+    for (const name of Array.isArray(members) ? members.keys() : Object.keys(members)) {
+      visit(members, name);
+      const member = members[name];
+      if (isObject(member)) left.push(member);
+      visited += 1;
+      if (visited % STEP_MEMBERS === 0) await yieldToEventLoop();
+    }
   }
 }

@@ -87,7 +87,7 @@ export interface CachedResource<P, R> extends Resource<P, R> {
   readonly idTag: IdTag | null;
   /** Names an answer among all that are cached: equal for equal parameters. */
   cacheName(params: P): string;
-  /** Whether the record is of the id, or of the workspaces, asked for. (C4: one that is not is never stored or served). */
+  /** Whether the record is of the id, or of the workspaces, asked for (C4: one that is not is never stored or served). */
   isAnsweredBy(record: R, params: P): boolean;
   /** The workspace of a single record, which decides who may see it; null for a list, whose workspaces are its parameters. */
   workspaceOf(record: R): string | null;
@@ -128,7 +128,8 @@ export interface RecordParams {
 const ROOT = '/internal/v1';
 /** How much more memory a record takes as objects than as text: well above what the heap holds, room around it included. */
 const AS_OBJECTS = 2;
-const pageSchema = z.object({ items: z.array(z.unknown()), total: z.int().nonnegative() });
+/** Its items are looked at one by one. */
+const pageSchema = z.object({ items: z.custom<readonly unknown[]>(Array.isArray), total: z.int().nonnegative() });
 const validateEvaluation = validatorOf(evaluationSchema);
 const validateApiKey = validatorOf(apiKeySchema);
 
@@ -321,16 +322,15 @@ async function parseList(
   const page = pageSchema.safeParse(value);
   if (!page.success) throw malformed(`the store's list is malformed at ${faultyMember(page.error)}`);
   const { items, total } = page.data;
-  const foreign = items.find((item) => {
+  const yieldToEventLoop = createYield();
+  for (const item of items) {
+    await yieldToEventLoop();
     const workspaceId = workspaceIdOf(item);
-    return workspaceId !== null && !workspaceIds.includes(workspaceId);
-  });
-  if (foreign !== undefined) {
-    const which = idOf(foreign) ?? 'a record without an id';
+    if (workspaceId === null || workspaceIds.includes(workspaceId)) continue;
+    const which = idOf(item) ?? 'a record without an id';
     throw invalidResponse(`the store ignored the workspaces asked for: its list holds ${which} of another workspace`);
   }
   const kept = new Map<string, EvaluationRecord>();
-  const yieldToEventLoop = createYield();
   // Cut first: what the store sends too much costs nothing.
   for (const item of items.slice(0, limit)) {
     await yieldToEventLoop();

@@ -1,7 +1,7 @@
 /** From a value of the store to a record: what the interface lists, of the right type, and nothing else. */
-import type { z } from 'zod';
+import { z } from 'zod';
 import { openObjectSchema, UUID_PATTERN } from '../domain/records.ts';
-import { eachObject, isObject, type Members } from './json.ts';
+import { createYield, eachMember, isObject, type Members } from './json.ts';
 
 /** Internal members of the store. They are dropped from open objects too, at any depth. */
 const INTERNAL_MEMBERS: ReadonlySet<string> = new Set(['modelRun', 'reviewerNotes', 'costCents', 'internalFlags']);
@@ -11,6 +11,8 @@ const INTERNAL_MEMBERS: ReadonlySet<string> = new Set(['modelRun', 'reviewerNote
  * an array of a million wrong elements would hold the event loop for seconds.
  */
 const MAX_MEMBER_VALUES = 20_000;
+/** A member with more values is checked by itself first, so that faults in several of them are not all searched in one go. */
+const LARGE_MEMBER_VALUES = 1000;
 
 export type Validation<T> =
   | { readonly ok: true; readonly record: T }
@@ -21,15 +23,24 @@ export type Validation<T> =
  * A function that checks values against the schema, and takes internal members out of their open objects, to which the
  * schema does nothing. It never rejects. For values of bounded depth.
  */
-export function validatorOf<S extends z.ZodObject>(schema: S): (value: unknown) => Promise<Validation<z.output<S>>> {
+export function validatorOf<S extends z.ZodObject<z.ZodRawShape>>(
+  schema: S,
+): (value: unknown) => Promise<Validation<z.output<S>>> {
   const names = Object.keys(schema.shape);
   const open = names.filter((name) => schema.shape[name] === openObjectSchema);
   const bounded = names.filter((name) => !open.includes(name));
   return async (value) => {
+    const yieldToEventLoop = createYield();
     const members = isObject(value) ? value : {};
-    const oversized = bounded.find((name) => spend(MAX_MEMBER_VALUES, members[name]) < 0);
-    if (oversized !== undefined) return { ok: false, path: oversized };
-    for (const name of open) await eachObject(members[name], deleteInternalMembers);
+    for (const name of bounded) {
+      const left = spend(MAX_MEMBER_VALUES, members[name]);
+      if (left < 0) return { ok: false, path: name };
+      if (left > MAX_MEMBER_VALUES - LARGE_MEMBER_VALUES) continue;
+      const result = z.object({ [name]: schema.shape[name] ?? z.never() }).safeParse(members);
+      if (!result.success) return { ok: false, path: faultyMember(result.error) };
+      await yieldToEventLoop();
+    }
+    for (const name of open) await eachMember(members[name], deleteInternalMember);
     const result = schema.safeParse(value);
     return result.success ? { ok: true, record: result.data } : { ok: false, path: faultyMember(result.error) };
   };
@@ -61,13 +72,14 @@ export function memberOf(value: unknown, name: string): unknown {
 function spend(budget: number, value: unknown): number {
   let left = budget - 1;
   if (!isObject(value)) return left;
-  for (const [name, member] of Object.entries(value)) {
+  if (Array.isArray(value) && value.length > left) return -1;
+  for (const name of Object.keys(value)) {
     if (left < 0) return left;
-    if (!INTERNAL_MEMBERS.has(name)) left = spend(left, member);
+    if (!INTERNAL_MEMBERS.has(name)) left = spend(left, value[name]);
   }
   return left;
 }
 
-function deleteInternalMembers(members: Members): void {
-  for (const name of INTERNAL_MEMBERS) delete members[name];
+function deleteInternalMember(members: Members, name: string | number): void {
+  if (typeof name === 'string' && INTERNAL_MEMBERS.has(name)) delete members[name];
 }

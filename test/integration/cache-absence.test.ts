@@ -100,6 +100,28 @@ describe.each(BACKENDS)('%s', (kind) => {
     }
   });
 
+  test('K7a: sets whose answers come in another order than they asked each remember it, at every gateway', async () => {
+    for (const [, subject] of await createKinds(GET_CALL)) {
+      const probers = [await createProber(), await createProber()];
+      const hold = world.store.hold(new RegExp(subject.id));
+      const asked: Promise<unknown>[] = [];
+      for (const { probe } of probers) {
+        asked.push(probe(GET_CALL, subject, world.here));
+        await world.eventually(() => expect(hold.answers).toHaveLength(asked.length));
+        world.clock.advance(1);
+      }
+      hold.answers[1]?.send();
+      await asked[1];
+      hold.release();
+      await asked[0];
+      for (const gateway of [world.there, world.here]) {
+        for (const { probe } of probers) {
+          expect(await probe(GET_CALL, subject, gateway)).toMatchObject({ status: 404, calls: 0 });
+        }
+      }
+    }
+  });
+
   test.each([
     ['the evaluation', (subject: Subject, _own: string) => `evaluation:${subject.id}`],
     ['its workspace', (subject: Subject, _own: string) => `workspace:${subject.workspaceId}`],

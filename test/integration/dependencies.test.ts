@@ -226,7 +226,7 @@ test('a password that is changed while the gateway runs is named as the cause', 
     /^refuses the user or the password of REDIS_URL \([A-Z]+\): this process goes on by itself$/,
   );
   expect(await readinessOf(gateway)).toMatchObject({ code: 200, status: 'ready' });
-  expect(words()).toContain('Redis refuses the user, the password or the commands of this gateway');
+  expect(words()).toContain('Redis refuses the user, the password, the database or the commands of this gateway');
 });
 
 test.each([
@@ -235,7 +235,7 @@ test.each([
     '-evalsha -eval',
     /^Redis refuses commands to the user of REDIS_URL \(NOPERM\); limits are per process; changes fail$/,
   ],
-  ['probes', '-ping', /^refuses commands to the user of REDIS_URL \(NOPERM\): this process goes on by itself$/],
+  ['probes', '-get', /^refuses commands to the user of REDIS_URL \(NOPERM\): this process goes on by itself$/],
 ])('a user who may not send %s any more is named as the cause', async (_, rule, detail) => {
   await start();
   await read();

@@ -181,3 +181,32 @@ test('R5: a full Redis refuses to count: a gateway goes on alone, and is exact a
   }, WITHIN);
   expect(admittedOf(await ask(key, 30))).toBe(12);
 });
+
+test.each([
+  ['of another kind', (name: string) => withClient(redis.url, async (client) => void (await client.set(name, 'x')))],
+  ['of words', (name: string) => withClient(redis.url, async (client) => void (await client.rpush(name, 'x', 'y')))],
+])('R5: a log that another application has left %s takes only its own quota off Redis', async (_, spoil) => {
+  const { gateways, key } = await start(2);
+  const [first, second] = [nth(gateways, 0), nth(gateways, 1)];
+  const other = new SettableKey(first);
+  await other.setLimits(LIMITS);
+  await ask(key, 2, first);
+  const [name = ''] = await withClient(redis.url, (client) => namesIn(client, `evalgate:{quota-*}:${key.keyId}:log`));
+  await withClient(redis.url, (client) => client.del(name));
+  await spoil(name);
+  const own = await Promise.all([ask(key, 30, first), ask(key, 30, second)]);
+  // Each with its share: nine of the 18 left as the first knew it, ten of 20 as the second did.
+  expect(own.map(admittedOf)).toEqual([9, 10]);
+  const all = await Promise.all([ask(other, 30, first), ask(other, 30, second)]);
+  expect(all.map(admittedOf).reduce((sum, one) => sum + one)).toBe(LIMITS.perMinute);
+  expect(await dependency(first, 'quota')).toBe(
+    `degraded: Redis cannot decide on 1, whose logs hold something else: ${name}; all others are exact. Delete these keys`,
+  );
+  expect(await dependency(first, 'redis-state')).toMatch(/^ok/);
+  const warned = first.logLines.filter((line) => line.includes('Redis cannot decide on one quota'));
+  expect(warned).toHaveLength(1);
+  await withClient(redis.url, (client) => client.del(name));
+  for (const gateway of [first, second]) await quotasAreExact(gateway);
+  // What was admitted meanwhile is in the log again.
+  await vi.waitFor(async () => expect(await timesOf(key)).toHaveLength(19), WITHIN);
+});

@@ -56,7 +56,11 @@ async function limiterAt(delayMs: number, jitterMs = 0): Promise<DistantLimiter>
     clock: systemClock,
     processes: () => 4,
     timeoutMs: TIMEOUT_MS,
-    hooks: { onDegraded: (reason) => void outages.push(reason), onExact: () => undefined },
+    hooks: {
+      onDegraded: (reason) => void outages.push(reason),
+      onExact: () => undefined,
+      onUndecided: () => undefined,
+    },
   });
   opened.defer(() => limiter.close());
   for (const way of ['upstream', 'downstream'] as const) proxy.delay(way, delayMs / 2, jitterMs / 2);

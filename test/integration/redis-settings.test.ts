@@ -89,14 +89,6 @@ describe('a gateway warns once of a Redis', () => {
     expect(running.logLines.join('')).not.toContain('secret');
   });
 
-  test('that has not the database of the address, which is then no other’s', async () => {
-    const running = await start({ REDIS_URL: `${redis.url}/99` });
-    await vi.waitFor(() => expect(warnings(running)).toHaveLength(1), WITHIN);
-    expect(warnings(running)).toEqual([
-      'error: The Redis of REDIS_URL has no database 99, and what belongs there goes into database 0. Give another number in REDIS_URL, or raise "databases" in redis.conf.',
-    ]);
-  });
-
   test('and of none that is set well, whatever a second one for the cache is set to', async () => {
     const running = await start({ REDIS_URL: `${redis.url}/2`, REDIS_CACHE_URL: `${redis.url}/3` });
     await redisIsWell(running);

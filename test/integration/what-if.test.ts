@@ -7,10 +7,11 @@ import { decodeBatch, encodeBatch } from '../../src/cache/what-if/sharing.ts';
 import { CacheWorld } from '../support/cache-world.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { zipfTrace } from '../support/read-traces.ts';
-import { anEvaluation, WORKSPACE_A } from '../support/records.ts';
+import { anEvaluation, WORKSPACE_A, WORKSPACE_B } from '../support/records.ts';
 import { connectWhenUp } from '../support/redis/client.ts';
 
 const READS = 1500;
+const WORKSPACE_C = '33333333-3333-4333-8333-333333333333';
 const UNLIMITED = { perMinute: 1_000_000_000, perHour: 1_000_000_000 };
 const pointSchema = z.looseObject({
   freshMs: z.number(),
@@ -133,11 +134,52 @@ test('two gateways over one Redis show one curve, of the reads of both, whatever
   expect(reports).toHaveLength(2);
   for (const name of reports) await raw.set(name, '{"snapshot":{}}');
   expect((await adviceAt(world.here)).processes).toBeGreaterThanOrEqual(1);
-  await world.gateways.pop()?.close();
-  await world.eventually(async () => expect(await world.names('evalgate:{what-if-*')).toHaveLength(1));
-  await untilAll({ processes: 1 });
+});
+
+test('a process that ends hands over what it has seen: a rollout forgets nothing', async () => {
+  world = await CacheWorld.start('redis');
+  putAll(KEYS);
+  const key = await world.here.issueKey(UNLIMITED);
+  await world.eventually(async () => expect(await adviceAt(world.there)).toMatchObject({ processes: 2 }));
+  for (let round = 0; round < ROUNDS; round += 1) {
+    for (let i = 0; i < KEYS; i += 1) await world.there.get(`/v2/calls/ev_${i}`, { key });
+    world.clock.advance(ROUND_MS);
+  }
+  const reads = KEYS * ROUNDS;
+  await world.eventually(async () => expect(await adviceAt(world.here)).toMatchObject({ reads }));
+  const before = await adviceAt(world.here);
+  for (const gateway of world.gateways.splice(0)) await gateway.close();
+  await world.add();
+  const after = await adviceAt(world.here);
+  expect(after).toMatchObject({ processes: 1, reads, measured: null });
+  expect(after.curve.map(({ hitRatio }) => hitRatio)).toEqual(before.curve.map(({ hitRatio }) => hitRatio));
+  // It goes on with the copies that Redis holds.
   for (let i = 0; i < KEYS; i += 1) await world.here.get(`/v2/calls/ev_${i}`, { key });
-  await world.eventually(async () => expect((await adviceAt(world.here)).reads).toBeGreaterThanOrEqual(KEYS));
+  expect((await adviceAt(world.here)).callsAt(3_600_000)).toBe(KEYS / (reads + KEYS));
+  const raw = await world.raw();
+  for (const name of await world.names('evalgate:{what-if-*'))
+    expect(await raw.pttl(name)).toBeLessThanOrEqual(129_600_000);
+  world.clock.advance(36 * 3_600_000 + 1);
+  expect(await adviceAt(world.here)).toMatchObject({ reads: KEYS });
+});
+
+test('a record that nobody may see counts for each set of workspaces by itself, as it is asked for', async () => {
+  world = await CacheWorld.start('memory');
+  putAll(KEYS);
+  await world.setTimes('notFound', { fresh: '15s' });
+  const workspaces = [WORKSPACE_B, WORKSPACE_C];
+  const keys = await Promise.all(
+    workspaces.map((workspaceId) => world.here.issueKey({ ...UNLIMITED, workspaceIds: [workspaceId] })),
+  );
+  const before = world.store.calls('evaluation');
+  for (const key of [...keys, ...keys]) {
+    for (let i = 0; i < KEYS; i += 1) expect((await world.here.get(`/v2/calls/ev_${i}`, { key })).status).toBe(404);
+    world.clock.advance(1000);
+  }
+  const { classes } = adviceSchema.parse((await world.here.admin('GET', '/api/cache/advice')).json);
+  const advice = classes.find((each) => each.class === 'notFound');
+  expect(advice?.current?.storeCallsPerRead).toBe((world.store.calls('evaluation') - before) / (4 * KEYS));
+  expect(advice?.current?.hitRatio).toBe(0.5);
 });
 
 test('reads while Redis does not answer are not lost, and no key is followed by two processes for it', async () => {
@@ -211,7 +253,7 @@ test('a read that the process which follows its key does not sample stays where 
   // Each process hears that the other one samples hardly any key.
   for (const [index, channel] of channels.entries()) {
     const sender = hash32(ids[1 - index] ?? '');
-    const levels = Array.from({ length: 7 }, () => 120);
+    const levels = Array.from({ length: 8 }, () => 120);
     await raw.publish(channel, encodeBatch({ sender, levels, events: [] }, 0));
   }
   for (let i = 0; i < KEYS; i += 1) await world.here.get(`/v2/calls/ev_${i}`, { key });

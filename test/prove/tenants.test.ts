@@ -1,4 +1,8 @@
 /** A tenant's bad day is its own: what one key, or a client without one, costs another key's reads from memory. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished, test } from 'vitest';
 import { Load, type Sample, type Target } from '../support/load.ts';
@@ -95,5 +99,105 @@ test('large answers, compressed', async (context) => {
     bar: `${attack.calls} transcripts of 4 MB at once from one key, with br: resident below 450 MB, victim p99 at most ${ms(maxMs)}`,
     measured: `${withStatus(answers, 200)} × 200, ${withStatus(answers, 500)} × 500; resident at most ${Math.round(peakBytes / MEGABYTE)} MB; victim p99 ${ms(p99(reads))} of ${count(reads.length)}`,
     ok: peakBytes < maxBytes && p99(reads) <= maxMs && withStatus(reads, 200) === reads.length,
+  });
+});
+
+test('readers who wait for a slow call', async (context) => {
+  const [readers, reads] = [1000, 200];
+  const { gateway, store, load, attack, victim, key } = await startWorld();
+  const hold = store.hold(/\/evaluations$/);
+  const before = store.calls();
+  const waiting = attack.burst([{ url: `${gateway.publicUrl}/v2/calls`, key }], readers);
+  while ((await gateway.metric('evalgate_http_connections', 'public')) < readers) await sleep(50);
+  const served = withStatus(await load.run([victim], { perSecond: reads / 2, forMs: 2000 }), 200);
+  const calls = store.calls() - before;
+  hold.release();
+  const answered = withStatus(await waiting, 200);
+  prove(context, {
+    name: 'tenants: waiting readers',
+    bar: `${count(readers)} readers of one key wait for one slow list: all of the victim's reads are 200, and so are theirs`,
+    measured: `${served} of ${reads} of the victim's, ${count(answered)} of ${count(readers)} of theirs, ${calls} call to the store`,
+    ok: served >= reads - 2 && answered === readers && calls === 1,
+  });
+});
+
+/** Connections that send this at once, and read nothing. */
+async function dialAll(url: string, sockets: number, bytes: string): Promise<readonly Socket[]> {
+  const { hostname, port } = new URL(url);
+  const all = Array.from({ length: sockets }, () => {
+    const socket = connect(Number(port), hostname);
+    socket.on('error', () => undefined).pause();
+    socket.write(bytes);
+    return socket;
+  });
+  onTestFinished(() => all.forEach((socket) => void socket.destroy()));
+  await Promise.all(all.map((socket) => new Promise((resolve) => void socket.once('connect', resolve))));
+  return all;
+}
+
+test('clients that take nothing of a large answer', async (context) => {
+  const [clients, allowedMs, maxBytes] = [137, 45_000, 256 * MEGABYTE];
+  const world = await startWorld();
+  const { gateway, store, load, victim, key } = world;
+  enlarge(store, 7 * MEGABYTE);
+  const path = '/v1/workspaces/11111111-1111-4111-8111-111111111111/reports/large/transcript';
+  await gateway.get(path, key);
+  await load.begin([victim], 50);
+  const beganMs = performance.now();
+  await dialAll(gateway.publicUrl, clients, `GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\n\r\n`);
+  let most = 0;
+  let left = 1;
+  while (left > 0 && performance.now() - beganMs < 3 * allowedMs) {
+    await sleep(500);
+    left = await gateway.metric('evalgate_http_unsent_bytes');
+    most = Math.max(most, left);
+  }
+  const tookMs = performance.now() - beganMs;
+  const reads = await load.end();
+  const cut = await gateway.metric('evalgate_http_connections_cut_total', 'reason="unsent"');
+  prove(context, {
+    name: 'tenants: answers that are not taken',
+    bar: `${clients} clients of one key take nothing of 7 MB: at most ${maxBytes / MEGABYTE} MB unsent, all connections closed within ${ms(allowedMs)}, the victim's reads 200`,
+    measured: `at most ${Math.round(most / MEGABYTE)} MB; ${cut} cut at once, the rest after ${ms(tookMs)}; ${withStatus(reads, 200)} of ${reads.length} of the victim's, p99 ${ms(p99(reads))}`,
+    ok: most > 0 && most <= maxBytes && tookMs <= allowedMs && withStatus(reads, 200) === reads.length,
+  });
+});
+
+test('pipelined requests without a key', async (context) => {
+  const [sockets, requests, maxMs, maxLiveMs] = [100, 2500, 50, 100];
+  const { gateway, load, attack, victim } = await startWorld();
+  const live: Target = { url: `${gateway.adminUrl}/livez`, key: 'none' };
+  const before = await load.run([victim], { perSecond: 100, forMs: 3000 });
+  gateway.forgetPeaks();
+  await load.begin([victim], 100);
+  await attack.begin([live], 20);
+  await dialAll(gateway.publicUrl, sockets, 'GET /v2/calls HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(requests));
+  await sleep(10_000);
+  const [reads, lives] = [await load.end(), await attack.end()];
+  const longestMs = Math.max(...lives.map(({ tookMs }) => tookMs));
+  prove(context, {
+    name: 'tenants: pipelining',
+    bar: `${sockets} connections of ${count(requests)} pipelined requests without a key, answers unread: victim p99 at most ${ms(maxMs)}, /livez within ${ms(maxLiveMs)}`,
+    measured: `victim p99 ${ms(p99(reads))} (${ms(p99(before))} before), longest ${ms(Math.max(...reads.map(({ tookMs }) => tookMs)))}; /livez ${ms(longestMs)}; ${await gateway.metric('evalgate_http_connections_cut_total', 'pipelined')} connections closed; event loop held ${ms(gateway.hold().heldCpuMs)} of its CPU at most`,
+    ok: p99(reads) <= maxMs && longestMs <= maxLiveMs && withStatus(reads, 200) === reads.length,
+  });
+});
+
+test('idle connections of one address', async (context) => {
+  const [most, clients, maxMs] = [500, 50, 1000];
+  const folder = await mkdtemp(join(tmpdir(), 'evalgate-tenants-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const file = join(folder, 'config.yaml');
+  await writeFile(file, `server: { maxConnections: ${most} }`);
+  const { gateway, load, victim } = await startWorld({ CONFIG_FILE: file });
+  await dialAll(gateway.publicUrl, 2 * most, 'GET /elsewhere HTTP/1.1\r\nHost: a\r\n\r\n');
+  await sleep(1000);
+  const reads = await load.burst([victim], clients);
+  const dropped = await gateway.metric('evalgate_http_connections_dropped_total');
+  prove(context, {
+    name: 'tenants: idle connections',
+    bar: `one address holds all ${most} connections: ${clients} new clients are served, each within ${ms(maxMs)}`,
+    measured: `${withStatus(reads, 200)} of ${clients}, the longest ${ms(Math.max(...reads.map(({ tookMs }) => tookMs)))}; ${dropped} connections refused`,
+    ok: withStatus(reads, 200) === clients && Math.max(...reads.map(({ tookMs }) => tookMs)) <= maxMs,
   });
 });

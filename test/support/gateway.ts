@@ -208,7 +208,7 @@ interface Outgoing {
   readonly agent?: Agent | undefined;
 }
 
-function send(baseUrl: string, { method, path, headers = {}, body, agent }: Outgoing): Promise<Reply> {
+export function send(baseUrl: string, { method, path, headers = {}, body, agent }: Outgoing): Promise<Reply> {
   const { hostname, port } = new URL(baseUrl);
   return new Promise((resolve, reject) => {
     const sent = request({ hostname, port, method, path, headers, agent: agent ?? false }, (response) => {

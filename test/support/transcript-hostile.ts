@@ -17,13 +17,13 @@ export function hostileBodies(units: number): HostileBody[] {
   const count = (text: string): number => Math.floor(units / text.length);
   const cue = 'WEBVTT\n\n00:01.000 --> 00:02.000\n';
   const emptyCue = '0:0-->0:0\n';
-  const utterance = '{"text":""}';
+  const utterance = '{"at":0,"text":""}';
   return [
     { name: '[', body: fill('['), declared: null, turns: 1 },
     { name: '[ declared as utterances', body: fill('['), declared: 'utterances_json', turns: 1 },
     { name: '[{"a":', body: fill('[{"a":'), declared: null, turns: 1 },
-    { name: 'utterances nested within one', body: fill('[', '[{"text":"","x":'), declared: null, turns: 1 },
-    { name: 'one string of escapes', body: fill('\\"', '[{"text":"', '"}]'), declared: null, turns: 1 },
+    { name: 'utterances nested within one', body: fill('[', '[{"at":0,"text":"","x":'), declared: null, turns: 1 },
+    { name: 'one string of escapes', body: fill('\\"', '[{"at":0,"text":"', '"}]'), declared: null, turns: 1 },
     {
       name: 'utterances of nothing',
       body: fill(`${utterance},`, '[', utterance + ']'),
@@ -41,7 +41,43 @@ export function hostileBodies(units: number): HostileBody[] {
     { name: 'spaces between two words', body: fill(' ', '-', '-'), declared: 'webvtt', turns: 1 },
     { name: '-->', body: fill('-->'), declared: 'srt', turns: 1 },
     { name: '--> on lines', body: fill('-->\n'), declared: 'webvtt', turns: count('-->\n') },
-    { name: 'WebVTT of --> on lines', body: fill('-->\n\n', 'WEBVTT\n\n'), declared: null, turns: 0 },
+    {
+      name: 'WebVTT of --> on lines',
+      body: fill('-->\n\n', 'WEBVTT\n\n'),
+      declared: null,
+      turns: 1 + Math.floor((units - 8) / 5),
+    },
+    { name: 'a voice of many words', body: fill('a b ', `${cue}<v `, '>'), declared: null, turns: 1 },
+    {
+      name: 'an utterance with junk',
+      body: fill('{"a":[1]},', '[{"at":0,"text":"x","junk":[', '{}]}]'),
+      declared: null,
+      turns: 1,
+    },
+    { name: 'time ranges in one cue', body: fill('0:0 --> 0:0 x\n', cue), declared: null, turns: 1 },
+    {
+      name: 'counters',
+      body: fill('1\n\n', `1\n${emptyCue}`),
+      declared: null,
+      turns: Math.floor((units - 12) / 3),
+    },
+    { name: 'headers', body: fill('Anna  0:03\nx\n'), declared: null, turns: count('Anna  0:03\nx\n') },
+    {
+      name: 'lines that end like headers',
+      body: fill(`${'a '.repeat(90)}0:03\n`),
+      declared: null,
+      turns: count(`${'a '.repeat(90)}0:03\n`),
+    },
+    {
+      name: 'names of nobody',
+      body: fill('a b c d e f g h i: \n'),
+      declared: null,
+      turns: count('a b c d e f g h i: \n'),
+    },
+    { name: 'times', body: fill('0:03\n', 'A: x\nA: y\n'), declared: null, turns: 2 },
+    { name: 'asterisks', body: fill('**'), declared: null, turns: 1 },
+    { name: 'spaces and a time', body: fill(' ', 'A', ' 0:03'), declared: null, turns: 1 },
+    { name: 'notes', body: fill('NOTE\n\n', `WEBVTT\n\n${emptyCue}`), declared: null, turns: 1 },
     { name: 'WebVTT cues of nothing', body: fill(emptyCue, 'WEBVTT\n\n'), declared: null, turns: count(emptyCue) - 1 },
     { name: 'SubRip cues of nothing', body: fill(emptyCue), declared: null, turns: count(emptyCue) },
     { name: 'numbers on lines', body: fill('1\n'), declared: 'srt', turns: count('1\n') },

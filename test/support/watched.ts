@@ -38,14 +38,15 @@ export class Watched {
     for (const [index, afterMs] of atMs.entries()) this.readAt(afterMs, `ev_${keys[index]}`, cacheClass);
   }
 
-  backfill(key: string): void {
-    this.whatIf.hooks.onBackfill?.({ class: 'evaluation', keyHash: hash32(key) });
+  /** A read of a list that holds these evaluations. */
+  readList(key: string, items: readonly string[]): void {
+    this.whatIf.hooks.onRead?.({ ...readOf(key, 'list'), items: items.map(hash32) });
   }
 
-  refreshed(cacheClass: CacheClass, changed: boolean, sinceMs: number): void {
+  refreshed(cacheClass: CacheClass, changed: boolean, sinceMs: number, key = 'any'): void {
     this.whatIf.hooks.onRefresh?.({
       class: cacheClass,
-      copyHash: hash32('any'),
+      copyHash: hash32(key),
       changed: changed ? 1 : 0,
       sinceMs,
       createdAtMs: null,
@@ -75,8 +76,8 @@ export function adviceFor(
   { ttl, clock }: Pick<Watched, 'ttl' | 'clock'>,
   cacheClass: CacheClass = 'evaluation',
 ): ClassAdvice {
-  const all = adviceOf(reports, { ttl, outdatedLimitOf, nowMs: clock.nowMs() });
-  const found = all[CACHE_CLASSES.indexOf(cacheClass)];
+  const { classes } = adviceOf(reports, { ttl, outdatedLimitOf, nowMs: clock.nowMs() });
+  const found = classes[CACHE_CLASSES.indexOf(cacheClass)];
   if (found === undefined) throw new Error(`there is no advice on ${cacheClass}`);
   return found;
 }

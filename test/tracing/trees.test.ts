@@ -3,10 +3,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { Collector } from '../support/collector.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../support/records.ts';
+import { anEvaluation, EVALUATION_ID, WORKSPACE_A, WORKSPACE_B } from '../support/records.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 
 const REPORT = `/v1/workspaces/${WORKSPACE_A}/reports/${EVALUATION_ID}`;
+const STRANGER = '33333333-3333-4333-8333-333333333333';
 const ROUTE = '/v1/workspaces/{workspaceId}/reports/{reportId}';
 /** So long that no copy is fresh any more, and short enough that each is served while it is renewed. */
 const STALE_AFTER_MS = 61_000;
@@ -263,6 +264,35 @@ describe('with Redis', () => {
       'evalgate.redis': 'state',
     });
     expect(collector.span('EVALSHA lease').attributes).toMatchObject({ 'evalgate.redis': 'cache' });
+  });
+
+  test('K7a: what another set of workspaces has learned of an id adds no step, whether it is foreign or none', async () => {
+    const path = `/v1/workspaces/${WORKSPACE_B}/reports`;
+    const other = await gateway.issueKey({ workspaceIds: [WORKSPACE_B] });
+    const stranger = await gateway.issueKey({ workspaceIds: [STRANGER] });
+    const trees: unknown[] = [];
+    gateway.store.put({ evaluations: [anEvaluation({ _id: 'ev_2', workspaceId: WORKSPACE_B })] });
+    for (const [id, status] of [
+      ['ev_none', 404],
+      ['ev_2', 200],
+    ] as const) {
+      expect((await gateway.get(`${path}/${id}`, { key: other })).status).toBe(status);
+      // The keys are known from the first time on.
+      const spans = 8 - trees.length;
+      await collector.trees(1, spans);
+      collector.clear();
+      expect((await gateway.get(`/v1/workspaces/${STRANGER}/reports/${id}`, { key: stranger })).status).toBe(404);
+      trees.push(await collector.trees(1, spans));
+      collector.clear();
+    }
+    const flight = lines(
+      '  client EVALSHA look-up',
+      '  internal flight evaluation',
+      '    client EVALSHA lease',
+      '    client GET /internal/v1/evaluations/{id}',
+      '    client EVALSHA entry',
+    );
+    for (const tree of trees) expect(String(tree)).toContain(flight);
   });
 
   test('a hit in memory waits for the quota alone', async () => {

@@ -30,7 +30,7 @@ type FlightMessage = z.output<typeof messageSchema>;
 type Unsent<M> = M extends FlightMessage ? Omit<M, 'sender'> : never;
 
 export interface FlightChannelOptions {
-  readonly cache: RedisLink;
+  readonly cache: Pick<RedisLink, 'db'> & { readonly subscriber: Pick<RedisLink['subscriber'], 'listen'> };
   readonly names: CacheNames;
   readonly timers: Timers;
   /** This process, as the sender of its own messages. */

@@ -78,14 +78,14 @@ local seenMs = tonumber(ARGV[3]) or -1
 local newestMs, reply = seenMs, {false, false, false, false}
 local present, negative = read(KEYS[3]), read(KEYS[4])
 if present and isVisible(present, 4) then
-  if present.filledAtMs > seenMs then
+  if present.filledAtMs > seenMs and not isFromFuture(present) then
     local fields = redis.call('HMGET', KEYS[3], 'meta', 'body')
     newestMs, reply[1], reply[2] = present.filledAtMs, fields[1], fields[2]
   end
 elseif present then
   reply[3] = timeOf(present)
 end
-if negative and negative.filledAtMs > seenMs then
+if negative and negative.filledAtMs > seenMs and not isFromFuture(negative) then
   newestMs, reply[4] = math.max(newestMs, negative.filledAtMs), redis.call('HGET', KEYS[4], 'meta')
 end
 if newestMs > seenMs then
@@ -132,7 +132,7 @@ redis.call('DEL', KEYS[1])
 local result = 1
 if ARGV[6] ~= '' then
   local new, present = cjson.decode(ARGV[6]), read(KEYS[2])
-  local isOvertaken = present and present.filledAtMs > new.filledAtMs
+  local isOvertaken = present and present.filledAtMs > new.filledAtMs and not isFromFuture(present)
     and present.position.history == new.position.history and present.position.sequence >= new.position.sequence
   if isOvertaken then result = ${OVERTAKEN}
   elseif ARGV[5] == '1' and not present then result = ${UNSHARED}

@@ -26,7 +26,7 @@ import { decodeEntry, decodeTagged, encodeEntry, ENTRY_LUA, parseJson, retention
 import { FlightChannel, type FlightChannelOptions } from './flight-channel.ts';
 import { ACQUIRE, type CallNames, failureSchema, type LeaseOptions, RedisLease } from './leases.ts';
 
-export interface RedisSharedCacheOptions extends LeaseOptions, FlightChannelOptions {
+export interface RedisSharedCacheOptions extends LeaseOptions, Omit<FlightChannelOptions, 'cache'> {
   readonly clock: Clock;
   readonly memory: MemoryTier;
   /** Whether the purge log was ever read. Before, nothing that is shared can be judged, nor anything added to it. */
@@ -63,7 +63,7 @@ const BACKFILL = defineScript(
   'backfillEntry',
   `${ENTRY_LUA}
 local present = read(KEYS[1])
-if present and present.fetchedAtMs >= tonumber(ARGV[4]) then return 0 end
+if present and present.fetchedAtMs >= tonumber(ARGV[4]) and not isFromFuture(present) then return 0 end
 if not present and ARGV[5] == '1' then return 0 end
 write(KEYS[1], ARGV[1], ARGV[2], ARGV[3])
 return 1

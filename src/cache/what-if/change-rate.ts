@@ -1,84 +1,171 @@
 /**
- * How fast a class's records change, learned from refreshes. A refresh only shows whether there was any change since the
- * copy was filled (an interval-censored observation), not how many or when.
+ * How fast a class's records change, learned from refreshes and from lists that bring records along. A comparison only shows
+ * whether there was any change since the copy was fetched (an interval-censored observation), not how many or when.
+ *
+ * Records that have just changed will change again sooner than those that have not changed for a week, so each band of time
+ * unchanged has a rate of its own.
  */
-import { BUCKETS, bucketOf, rounded } from './tally.ts';
+import { BUCKETS, bucketOf, middleOf, rounded } from './tally.ts';
 
-/** Refreshes of copies that were held for that long, and how many of them brought a change. */
+/** Copies that were held for that long, and how many of them the answer differed from. */
 export interface Comparisons {
   readonly sinceMs: number;
   readonly seen: number;
   readonly changed: number;
 }
+export type BandRow = readonly [band: number, bucket: number, seen: number, changed: number];
 
 /** The share of copies of that age that are out of date. */
 export type OutdatedAt = (ageMs: number) => number;
 
-/** Rates per millisecond that are searched, ends included. */
-const MIN_RATE = 1e-15;
-const MAX_RATE = 10;
-const HALVINGS = 60;
-/** Fewer comparisons show nothing: the rate would swing with one change more or less. */
+const [MINUTE_MS, HOUR_MS, DAY_MS] = [60_000, 3_600_000, 86_400_000];
+/** Where one band of time unchanged ends and the next begins. Band 0 holds records of which that is not known. */
+const BAND_ENDS_MS = [MINUTE_MS, 4 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS, DAY_MS, 7 * DAY_MS];
+export const BANDS = BAND_ENDS_MS.length + 2;
+/** The bands that operators are shown: an hour, a day, a week, more. */
+const SHOWN_ENDS_MS = [HOUR_MS, DAY_MS, 7 * DAY_MS, Number.POSITIVE_INFINITY];
+
+/** The band of a record that has been unchanged for that long. */
+export function bandOf(unchangedMs: number): number {
+  const at = BAND_ENDS_MS.findIndex((endMs) => unchangedMs < endMs);
+  return at < 0 ? BANDS - 1 : at + 1;
+}
+
+/** Fewer comparisons show nothing: one change more or less would swing the rate. */
 export const MIN_COMPARISONS = 30;
+
+/** What was learned of one band. */
+export interface Learned {
+  readonly outdatedAt: OutdatedAt;
+  /** The comparisons that it was learned from, and those of them that showed a change. */
+  readonly seen: number;
+  readonly changed: number;
+}
+
+/** By band; a band with too few comparisons has what all of them show together. Null if these are too few as well. */
+export function learnBands(rows: readonly BandRow[]): readonly Learned[] | null {
+  const all = learn(rows);
+  if (all === null) return null;
+  return Array.from({ length: BANDS }, (_, band) => learn(rows.filter((row) => row[0] === band)) ?? all);
+}
+
+function learn(rows: readonly BandRow[]): Learned | null {
+  const comparisons = rows.map(([, bucket, seen, changed]) => ({ sinceMs: middleOf(bucket), seen, changed }));
+  const outdatedAt = learnChanges(comparisons);
+  return outdatedAt && { outdatedAt, seen: sum(comparisons, 'seen'), changed: sum(comparisons, 'changed') };
+}
+
+/** The share of records that change within a day (`perDay`), by how long they had been unchanged; bands with too few comparisons are left out. */
+export function shownBands(rows: readonly BandRow[]) {
+  return SHOWN_ENDS_MS.flatMap((endMs, index) => {
+    const beginMs = SHOWN_ENDS_MS[index - 1] ?? 0;
+    const own = rows.filter(
+      ([band]) => band > bandOf(beginMs) - 1 && band > 0 && (BAND_ENDS_MS[band - 1] ?? Infinity) <= endMs,
+    );
+    const learned = learn(own);
+    if (learned === null) return [];
+    const hourly = endMs === HOUR_MS;
+    const share = learned.outdatedAt(hourly ? HOUR_MS : DAY_MS);
+    const error = (2 * share) / Math.sqrt(learned.changed + 1);
+    return [
+      {
+        unchangedFromMs: beginMs,
+        unchangedToMs: Number.isFinite(endMs) ? endMs : null,
+        withinMs: hourly ? HOUR_MS : DAY_MS,
+        changedRatio: share,
+        changedRatioError: error,
+        comparisons: Math.floor(learned.seen),
+      },
+    ];
+  });
+}
+
+function sum(all: readonly Comparisons[], of: 'seen' | 'changed'): number {
+  return all.reduce((total, one) => total + one[of], 0);
+}
+
+/** The share of changed copies for the product of rate and age: of changes at random times, and at equal distances. */
+const RHYTHMS: readonly ((product: number) => number)[] = [
+  (product) => -Math.expm1(-product),
+  (product) => Math.min(1, product),
+];
+const STEPS = 40;
+/** No more than so much is certain. */
+const CERTAIN = 1e-6;
 
 /**
  * Null if too little was compared.
  *
- * All records of the class are taken to change at random times (a Poisson process) at one rate, the most likely one. If
- * some change much faster than others, that rate lies between theirs: it fits copies as old as those that were compared,
- * shows too few outdated answers for much younger ones, and too many for much older ones. One more comparison is added,
- * half of it changed, so that refreshes without a change are no proof that there are never any.
+ * All these records are taken to change at one rate, the most likely one, either at random (a Poisson process) or at equal
+ * distances, whichever fits; where both fit alike, the truth is taken to lie between. One more comparison is added, half of
+ * it changed, so that comparisons without a change are no proof that there are never any.
  */
 export function learnChanges(observed: readonly Comparisons[]): OutdatedAt | null {
-  const total = observed.reduce((sum, { seen }) => sum + seen, 0);
+  const total = sum(observed, 'seen');
   if (total < MIN_COMPARISONS) return null;
   const data = observed.map(({ sinceMs, seen, changed }) => {
     const more = seen / total;
     return { sinceMs: Math.max(1, sinceMs), seen: seen + more, changed: Math.min(changed, seen) + more / 2 };
   });
-  // The most likely rate is where the likelihood's slope is zero.
-  let [low, high] = [Math.log(MIN_RATE), Math.log(MAX_RATE)];
-  for (let step = 0; step < HALVINGS; step++) {
-    const middle = (low + high) / 2;
-    if (slopeAt(Math.exp(middle), data) > 0) low = middle;
-    else high = middle;
-  }
-  const rate = Math.exp((low + high) / 2);
-  return (ageMs) => -Math.expm1(-rate * ageMs);
+  const [random, steady] = RHYTHMS.map((shareOf) => mostLikely(data, shareOf));
+  if (random === undefined || steady === undefined) return null;
+  const doubt = Math.min(50, Math.max(-50, random.likelihood - steady.likelihood));
+  const weight = 1 / (1 + Math.exp(-doubt));
+  return (ageMs) => weight * random.shareOf(random.rate * ageMs) + (1 - weight) * steady.shareOf(steady.rate * ageMs);
 }
 
-/** The slope of the data's likelihood (its logarithm) at that rate. */
-function slopeAt(rate: number, data: readonly Comparisons[]): number {
-  return data.reduce((sum, { sinceMs, seen, changed }) => {
-    return sum + (changed * sinceMs) / Math.expm1(rate * sinceMs) - (seen - changed) * sinceMs;
-  }, 0);
+/** The rate per millisecond with the greatest likelihood (its logarithm), which has one peak. */
+function mostLikely(data: readonly Comparisons[], shareOf: (product: number) => number) {
+  const likelihoodOf = (rate: number): number =>
+    data.reduce((all, { sinceMs, seen, changed }) => {
+      const share = Math.min(1 - CERTAIN, Math.max(CERTAIN ** 2, shareOf(rate * sinceMs)));
+      return all + changed * Math.log(share) + (seen - changed) * Math.log1p(-share);
+    }, 0);
+  // Several changes between two looks count as one, so the true rate is hardly below this, and may be far above.
+  const least = sum(data, 'changed') / data.reduce((all, { sinceMs, seen }) => all + sinceMs * seen, 0);
+  let [low, high] = [Math.log(least / 2), Math.log(least * 1000)];
+  for (let step = 0; step < STEPS; step++) {
+    const third = (high - low) / 3;
+    if (likelihoodOf(Math.exp(low + third)) < likelihoodOf(Math.exp(high - third))) low += third;
+    else high -= third;
+  }
+  const rate = Math.exp((low + high) / 2);
+  return { rate, shareOf, likelihood: likelihoodOf(rate) };
+}
+
+/** One comparison, which stands for so many as its weight. `changed`: 0 or 1, or a share. */
+interface Comparison {
+  readonly band: number;
+  readonly changed: number;
+  readonly sinceMs: number;
+  readonly weight: number;
 }
 
 const HALF_LIFE_MS = 86_400_000;
 
-/** How often an answer had changed, by the age of the copy that it was compared with. Older refreshes count less. */
+/** How often an answer had changed, by band and by the age of the copy that it was compared with. Older ones count less. */
 export class ChangeTally {
-  readonly #seen = new Float32Array(BUCKETS);
-  readonly #changed = new Float32Array(BUCKETS);
+  readonly #seen = new Float32Array(BANDS * BUCKETS);
+  readonly #changed = new Float32Array(BANDS * BUCKETS);
   #halvedAtMs: number;
 
   constructor(atMs: number) {
     this.#halvedAtMs = atMs;
   }
 
-  add(isChanged: boolean, sinceMs: number, atMs: number): void {
+  add({ band, changed, sinceMs, weight }: Comparison, atMs: number): void {
     for (; this.#halvedAtMs <= atMs - HALF_LIFE_MS; this.#halvedAtMs += HALF_LIFE_MS) {
       for (const counts of [this.#seen, this.#changed]) counts.set(counts.map((count) => count / 2));
     }
-    const bucket = bucketOf(sinceMs);
-    this.#seen[bucket] = (this.#seen[bucket] ?? 0) + 1;
-    if (isChanged) this.#changed[bucket] = (this.#changed[bucket] ?? 0) + 1;
+    const at = band * BUCKETS + bucketOf(sinceMs);
+    this.#seen[at] = (this.#seen[at] ?? 0) + weight;
+    this.#changed[at] = (this.#changed[at] ?? 0) + weight * changed;
   }
 
-  /** For each bucket of ages: how many refreshes there were, and how many of them brought a change. */
-  rows(): [bucket: number, seen: number, changed: number][] {
-    return Array.from(this.#seen, (seen, bucket): [number, number, number] => {
-      return [bucket, rounded(seen), rounded(this.#changed[bucket] ?? 0)];
-    }).filter(([, seen]) => seen > 0);
+  /** For each band and bucket of ages: how many comparisons there were, and how many of them showed a change. */
+  rows(): [band: number, bucket: number, seen: number, changed: number][] {
+    return Array.from(this.#seen, (seen, at): [number, number, number, number] => {
+      return [Math.floor(at / BUCKETS), at % BUCKETS, rounded(seen), rounded(this.#changed[at] ?? 0)];
+    }).filter(([, , seen]) => seen > 0);
   }
 }

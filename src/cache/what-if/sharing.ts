@@ -1,46 +1,56 @@
 /**
  * One what-if of a whole fleet, through the state Redis. Each key is followed by one process: the reads that it samples
- * travel to it, and every process publishes its report. No reader ever waits for any of this.
+ * travel to it, and every process publishes its report. At its end it hands over the last one, which is kept for as long as
+ * the counts of a process reach back, so that a rollout forgets nothing. No reader ever waits for any of this.
  *
  * While Redis does not answer, reads wait, and those that are too many to wait are simulated where they were read; so are
  * those that nobody received. A message that is lost all the same loses its reads, and nothing else.
  */
 import type { Clock } from '../../time/clock.ts';
-import { NotSentError, type RedisLink } from '../../redis/connection.ts';
-import { whatIfChannel, whatIfReportKey } from '../../redis/names.ts';
+import type { RedisLink } from '../../redis/connection.ts';
+import { NotSentError } from '../../redis/errors.ts';
+import { whatIfChannel, whatIfEndedKey, whatIfReportKey } from '../../redis/names.ts';
+import { defineScript, runScript } from '../../redis/script.ts';
 import type { Timers } from '../../time/timers.ts';
 import { hash32, mix32 } from '../request.ts';
-import { CACHE_CLASSES, type CacheClass } from '../ttl-policy.ts';
-import { EVENT_KINDS, type EventKind, isSampled, type TtlSimulator } from './simulator.ts';
-import { type WhatIfReport, whatIfReportSchema } from './tally.ts';
+import { CACHE_CLASSES } from '../ttl-policy.ts';
+import { EVENT_KINDS, type KeyEvent, type TtlSimulator } from './simulator.ts';
+import { bucketOf, middleOf, type WhatIfReport, whatIfReportSchema } from './tally.ts';
+import { isSampled } from './ticks.ts';
 
 const SEND_EVERY_MS = 250;
 /** A report is published after so many sendings. */
 const PUBLISH_EVERY = 4;
 const KEPT_FOR_MS = 15_000;
+const ENDED_KEPT_FOR_MS = 36 * 3_600_000;
+/** The newest are kept. */
+const MAX_ENDED = 32;
 
-const VERSION = 2;
-/** Version, sender (4), age of the first event in milliseconds (2), the level at which the sender samples each class. */
-const HEADER_BYTES = 7 + CACHE_CLASSES.length;
-/** Class and kind, key (4), milliseconds after the first event (2). */
-const EVENT_BYTES = 7;
+/** KEYS: the report, those that have ended. ARGV: the report, the process, now, for how long and how many are kept. */
+const HAND_OVER = defineScript(
+  'handOverWhatIf',
+  `
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[4])
+redis.call('ZADD', KEYS[2], ARGV[3], ARGV[2])
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', ARGV[3] - ARGV[4])
+redis.call('ZREMRANGEBYRANK', KEYS[2], 0, -1 - ARGV[5])
+redis.call('PEXPIRE', KEYS[2], ARGV[4])
+`,
+);
+
+const VERSION = 3;
+/** Version, sender (4), age of the first event in milliseconds (2), the levels at which the sender samples. */
+const HEADER_BYTES = 8 + CACHE_CLASSES.length;
+/** Class and kind, key (4), milliseconds after the first event (2), the buckets of its two durations. */
+const EVENT_BYTES = 9;
 /** More are sent before it is time. */
 const MAX_EVENTS = 128;
 const MAX_MS = 0xffff;
 
-export interface KeyEvent {
-  readonly kind: EventKind;
-  readonly class: CacheClass;
-  /** The key's `keyId`. */
-  readonly id: number;
-  /** Unix milliseconds. */
-  readonly atMs: number;
-}
-
 export interface EventBatch {
   /** `hash32` of the sender's id. */
   readonly sender: number;
-  /** The level at which it samples each class. */
+  /** The levels at which it samples. */
   readonly levels: readonly number[];
   readonly events: readonly KeyEvent[];
 }
@@ -53,11 +63,13 @@ export function encodeBatch({ sender, levels, events }: EventBatch, nowMs: numbe
   bytes.writeUInt32LE(sender, 1);
   bytes.writeUInt16LE(within(nowMs - firstAtMs), 5);
   bytes.set(levels, 7);
-  for (const [index, { kind, class: cacheClass, id, atMs }] of events.entries()) {
+  for (const [index, { kind, class: cacheClass, id, atMs, ageMs, madeMsAgo }] of events.entries()) {
     const at = HEADER_BYTES + index * EVENT_BYTES;
     bytes.writeUInt8(CACHE_CLASSES.indexOf(cacheClass) | (EVENT_KINDS.indexOf(kind) << 4), at);
     bytes.writeUInt32LE(id, at + 1);
     bytes.writeUInt16LE(within(atMs - firstAtMs), at + 5);
+    bytes.writeUInt8(bucketOf(ageMs), at + 7);
+    bytes.writeUInt8(bucketOf(madeMsAgo), at + 8);
   }
   return bytes.toString('base64');
 }
@@ -78,7 +90,8 @@ export function decodeBatch(message: string, receivedAtMs: number): EventBatch |
     const [cacheClass, kind] = [CACHE_CLASSES[code & 15], EVENT_KINDS[code >> 4]];
     if (cacheClass === undefined || kind === undefined) return null;
     const atMs = firstAtMs + bytes.readUInt16LE(at + 5);
-    events.push({ kind, class: cacheClass, id: bytes.readUInt32LE(at + 1), atMs });
+    const [ageMs, madeMsAgo] = [middleOf(bytes.readUInt8(at + 7)), middleOf(bytes.readUInt8(at + 8))];
+    events.push({ kind, class: cacheClass, id: bytes.readUInt32LE(at + 1), atMs, ageMs, madeMsAgo });
   }
   return { sender: bytes.readUInt32LE(1), levels: [...bytes.subarray(7, HEADER_BYTES)], events };
 }
@@ -106,7 +119,7 @@ class Owner {
   readonly id: string;
   readonly seed: number;
   waiting: KeyEvent[] = [];
-  /** The level at which it samples each class, as far as it has reported: every key until then. */
+  /** The levels at which it samples, as far as it has reported: every key until then. */
   levels: readonly number[] = [];
 
   constructor(id: string) {
@@ -121,6 +134,8 @@ export class Sharing {
   readonly #unlisten: () => void;
   #owners: readonly Owner[];
   #cancel: () => void = () => undefined;
+  /** Reports of processes that have ended, which change no more. */
+  #ended: ReadonlyMap<string, readonly WhatIfReport[]> = new Map();
   #sentLevels = '';
   #sendings = 0;
 
@@ -134,39 +149,82 @@ export class Sharing {
   }
 
   /** It reaches the simulator that follows the key within half a second, if that samples it. */
-  add(kind: EventKind, cacheClass: CacheClass, id: number, atMs: number): void {
+  add(event: KeyEvent): void {
     const { simulator } = this.#options;
+    const { kind, class: cacheClass, id } = event;
     const owner = this.#ownerOf(id);
-    const isSample = isSampled(id, owner.levels[CACHE_CLASSES.indexOf(cacheClass)] ?? 0);
     if (owner === this.#self) {
-      simulator.add(kind, cacheClass, id, atMs);
-    } else if (isSample || kind === 'turning' || kind === 'hot' || kind === 'hot-backfill') {
-      owner.waiting.push({ kind, class: cacheClass, id, atMs });
-      if (owner.waiting.length >= MAX_EVENTS) void this.#send(owner);
+      simulator.add(event);
+    } else if (
+      kind === 'turning' ||
+      kind === 'hot' ||
+      isSampled(id, owner.levels[CACHE_CLASSES.indexOf(cacheClass)] ?? 0)
+    ) {
+      this.#wait(owner, [event]);
     } else if (kind === 'tail') {
       simulator.countUnsampled(cacheClass);
     }
   }
 
+  /** A read of a list and its items: they reach those who follow any of these. */
+  addList(list: KeyEvent, items: readonly KeyEvent[]): void {
+    const byOwner = Map.groupBy(items, ({ id }) => this.#ownerOf(id));
+    for (const [owner, own] of byOwner) {
+      const level = owner === this.#self ? this.#options.simulator.levels().at(-1) : owner.levels[CACHE_CLASSES.length];
+      const sampled = own.filter(({ id }) => isSampled(id, level ?? 0));
+      if (sampled.length === 0) continue;
+      if (owner === this.#self) this.#simulateHere([list, ...sampled]);
+      else this.#wait(owner, [list, ...sampled]);
+    }
+  }
+
+  /** The events stay together. */
+  #wait(owner: Owner, events: readonly KeyEvent[]): void {
+    owner.waiting.push(...events);
+    if (owner.waiting.length >= MAX_EVENTS) void this.#send(owner);
+  }
+
   /** The reports of the others, as far as they can be had. Never rejects. */
   async reportsOfOthers(): Promise<readonly WhatIfReport[]> {
-    const { link, store, self, peers } = this.#options;
+    const { link, store, self, peers, clock } = this.#options;
     this.#findOwners();
-    const others = peers().filter((id) => id !== self);
-    if (others.length === 0 || !link.isUp()) return [];
+    if (!link.isUp()) return [];
     try {
-      const texts = await link.run((redis) => redis.mget(others.map((id) => whatIfReportKey(store, id))));
-      return texts.flatMap((text) => (text === null ? [] : this.#readReport(text)));
+      const since = clock.nowMs() - ENDED_KEPT_FOR_MS;
+      const ended = await link.run((redis) => redis.zrangebyscore(whatIfEndedKey(store), since, '+inf'));
+      const wanted = ended.filter((id) => !this.#ended.has(id));
+      const running = peers().filter((id) => id !== self && !ended.includes(id));
+      const reports = await this.#readReports([...wanted, ...running]);
+      this.#ended = new Map(ended.map((id) => [id, this.#ended.get(id) ?? reports.get(id) ?? []]));
+      return [...this.#ended.values(), ...running.map((id) => reports.get(id) ?? [])].flat();
     } catch {
       return [];
     }
   }
 
-  close(): void {
-    const { link, store, self } = this.#options;
+  /** Hands its report over. Never rejects. */
+  async close(): Promise<void> {
+    const { link, store, self, report, clock } = this.#options;
     this.#cancel();
     this.#unlisten();
-    if (link.isUp()) link.run((redis) => redis.del(whatIfReportKey(store, self))).catch(() => undefined);
+    if (!link.isUp()) return;
+    this.#sendAll();
+    const last = report();
+    const handOver =
+      last.classes.length === 0
+        ? link.run((redis) => redis.del(whatIfReportKey(store, self)))
+        : runScript(link, HAND_OVER, {
+            keys: [whatIfReportKey(store, self), whatIfEndedKey(store)],
+            args: [JSON.stringify({ ...last, hasEnded: true }), self, clock.nowMs(), ENDED_KEPT_FOR_MS, MAX_ENDED],
+          });
+    await handOver.catch(() => undefined);
+  }
+
+  async #readReports(ids: readonly string[]): Promise<ReadonlyMap<string, readonly WhatIfReport[]>> {
+    const { link, store } = this.#options;
+    if (ids.length === 0) return new Map();
+    const texts = await link.run((redis) => redis.mget(ids.map((id) => whatIfReportKey(store, id))));
+    return new Map(ids.map((id, index) => [id, this.#readReport(texts[index] ?? null)]));
   }
 
   #schedule(): void {
@@ -230,7 +288,7 @@ export class Sharing {
 
   #simulateHere(events: readonly KeyEvent[]): void {
     const { simulator } = this.#options;
-    for (const { kind, class: cacheClass, id, atMs } of events) simulator.add(kind, cacheClass, id, atMs);
+    for (const event of events) simulator.add(event);
   }
 
   #onMessage(message: string): void {
@@ -252,7 +310,9 @@ export class Sharing {
     await link.run((redis) => redis.set(whatIfReportKey(store, self), text, 'PX', KEPT_FOR_MS)).catch(() => undefined);
   }
 
-  #readReport(text: string): WhatIfReport[] {
+  /** None of a process that has none. */
+  #readReport(text: string | null): WhatIfReport[] {
+    if (text === null) return [];
     try {
       return [whatIfReportSchema.parse(JSON.parse(text))];
     } catch {

@@ -7,49 +7,60 @@
  * reads are exact. The sampled reads stand for all others, which are only counted.
  *
  * A simulated copy is fresh for its TTL, shortened by the cache's jitter. The first read past that is one call to the
- * store, and is served the old copy within the class's `stale` time in force. A single record that a list page backfills
- * is a copy filled at that moment, without a call. Not modelled: purges, failures, and what memory can't hold.
+ * store, and is served the old copy within the class's `stale` time in force. What lists bring along is left to `Together`.
+ * Not modelled: purges, failures, and what memory can't hold.
  */
 import type { Clock } from '../../time/clock.ts';
 import { mix32 } from '../request.ts';
-import { MAX_JITTER } from '../plan.ts';
 import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../ttl-policy.ts';
+import { bandOf, ChangeTally } from './change-rate.ts';
 import { KeyTable, MAX_KEYS, STATE } from './keys.ts';
-import { CANDIDATE_FRESH_MS, type Counts, type Outcomes, Tally } from './tally.ts';
+import { CANDIDATE_FRESH_MS, type Counts, type Outcomes, Tally, type WhatIfReport } from './tally.ts';
+import { ageAt, isSampled, jitteredMs, neverAt, randomOf, sampledShare, ticksOf } from './ticks.ts';
+import { Together } from './together.ts';
 
-/** A read, by how hot its key was; or a backfill of a key, which is hot or not. In the order of their codes in messages. */
-export const EVENT_KINDS = ['tail', 'turning', 'hot', 'backfill', 'hot-backfill'] as const;
-export type EventKind = (typeof EVENT_KINDS)[number];
+/**
+ * In the order of their codes in messages:
+ * - `tail`, `turning`, `hot`: a read, by how hot its key was
+ * - `same`, `changed`: a copy of the key was compared with a new answer
+ * - `list`, `item`: a read of a list; and each record in it that the receiver follows
+ */
+export const EVENT_KINDS = ['tail', 'turning', 'hot', 'same', 'changed', 'list', 'item'] as const;
+
+export interface KeyEvent {
+  readonly kind: (typeof EVENT_KINDS)[number];
+  readonly class: CacheClass;
+  /** The key's `keyId`. */
+  readonly id: number;
+  /** Unix milliseconds. */
+  readonly atMs: number;
+  /** The age of the copy that was read, or compared. */
+  readonly ageMs: number;
+  /** How long ago the record was made; 0 if that is not known. */
+  readonly madeMsAgo: number;
+}
 
 const CANDIDATES = CANDIDATE_FRESH_MS.length;
-/** In a row of the table: when each candidate's copy was filled, in ticks. 32 bits hold ages of up to 248 days. */
-const FILLS = STATE + 1;
-const TICK_MS = 10;
-const NEVER = 2 ** 31;
-/** The state: the class's code; whether the key was hot since the rows were last looked through; reads, up to 255. */
+/** In a row of the table: reads since a copy was last compared; and in ticks: since when the record is unchanged, and when each candidate's copy was filled. */
+const READS = STATE + 1;
+const UNCHANGED = READS + 1;
+const FILLS = UNCHANGED + 1;
+/** A comparison stands for the reads since the last one: for few if nobody reads the record, and not for all of a busy one. */
+const [MIN_WEIGHT, MAX_WEIGHT] = [0.01, 50];
+/** The state: the class's code; whether the key was hot since the rows were last looked through; the band of its time unchanged; reads, up to 255. */
 const CLASS_BITS = 15;
 const RECENTLY_HOT = 16;
+const ONE_BAND = 32;
+const BAND_BITS = 7 * ONE_BAND;
 const ONE_READ = 256;
 const MAX_READS = 255;
-/** Reads may come this much out of order. */
-const MAX_LATE_MS = 10_000;
 const DAY_MS = 86_400_000;
 /** How much of the table is free after room was made. */
 const ROOM = 1 / 16;
-const ALL_HASHES = 2 ** 32;
 
 /** The key within its class, for the simulator. `keyHash` is `hash32` of the key. */
 export function keyId(cacheClass: CacheClass, keyHash: number): number {
   return mix32(keyHash ^ Math.imul(codeOf(cacheClass), 0x9e3779b9));
-}
-
-/** Whether the key is sampled at that level: level 0 samples every key, each further one 7/8 of the one before. */
-export function isSampled(id: number, level: number): boolean {
-  return id < Math.floor(ALL_HASHES * sampledShare(level));
-}
-
-function sampledShare(level: number): number {
-  return (7 / 8) ** level;
 }
 
 function codeOf(cacheClass: CacheClass): number {
@@ -62,6 +73,7 @@ interface Watched {
   /** At which its keys are sampled. */
   level: number;
   tally: Tally;
+  readonly changes: ChangeTally;
 }
 
 export class TtlSimulator {
@@ -70,6 +82,7 @@ export class TtlSimulator {
   readonly #keys = new KeyTable(FILLS + CANDIDATES);
   /** By the code of the class. */
   readonly #watched = new Map<number, Watched>();
+  readonly #together: Together;
   readonly #outcomes: Outcomes = {
     calls: new Uint8Array(CANDIDATES),
     waits: new Uint8Array(CANDIDATES),
@@ -79,16 +92,25 @@ export class TtlSimulator {
   constructor({ clock, ttl }: { readonly clock: Clock; readonly ttl: Pick<TtlPolicy, 'of'> }) {
     this.#clock = clock;
     this.#ttl = ttl;
+    this.#together = new Together(ttl);
   }
 
-  /** The level at which each class's keys are sampled, in the order of the classes. */
+  /** The level at which each class's keys are sampled, in the order of the classes; then that of items on lists. */
   levels(): readonly number[] {
-    return CACHE_CLASSES.map((cacheClass) => this.#watched.get(codeOf(cacheClass))?.level ?? 0);
+    const levels = CACHE_CLASSES.map((cacheClass) => this.#watched.get(codeOf(cacheClass))?.level ?? 0);
+    return [...levels, this.#together.level];
   }
 
-  /** The counts of all candidates; null if nothing was read. */
-  countsOf(cacheClass: CacheClass): Counts | null {
-    return this.#watched.get(codeOf(cacheClass))?.tally.counts() ?? null;
+  together(): WhatIfReport['together'] {
+    return this.#together.report();
+  }
+
+  /** The counts of all candidates, and of comparisons; null if there was nothing. */
+  countsOf(
+    cacheClass: CacheClass,
+  ): { readonly counts: Counts; readonly comparisons: ReturnType<ChangeTally['rows']> } | null {
+    const watched = this.#watched.get(codeOf(cacheClass));
+    return watched === undefined ? null : { counts: watched.tally.counts(), comparisons: watched.changes.rows() };
   }
 
   /** A read of a key that is followed nowhere. */
@@ -96,16 +118,67 @@ export class TtlSimulator {
     this.#watch(cacheClass, this.#clock.nowMs()).tally.countUnsampled();
   }
 
-  /** `id` is the key's `keyId`; `atMs` is Unix milliseconds, nearly in order: up to ten seconds late does no harm. */
-  add(kind: EventKind, cacheClass: CacheClass, id: number, atMs: number): void {
-    const timeMs = Math.min(atMs, this.#clock.nowMs());
+  /** A list was compared with a new answer: which share of its records is new there. */
+  compareList(changed: number, sinceMs: number): void {
+    const nowMs = this.#clock.nowMs();
+    this.#watch('list', nowMs).changes.add({ band: 0, changed, sinceMs, weight: 1 }, nowMs);
+  }
+
+  /** Events come nearly in order: up to ten seconds late does no harm. */
+  add(event: KeyEvent): void {
+    const timeMs = Math.min(event.atMs, this.#clock.nowMs());
+    switch (event.kind) {
+      case 'list':
+        this.#together.list(event.id, timeMs);
+        break;
+      case 'item':
+        this.#together.item(event.id, this.#bandOf(this.#keys.find(event.id)), timeMs);
+        break;
+      case 'same':
+      case 'changed':
+        this.#compare(event, timeMs);
+        break;
+      case 'tail':
+      case 'turning':
+      case 'hot':
+        this.#countRead(event, timeMs);
+        break;
+    }
+  }
+
+  #compare({ kind, class: cacheClass, id, ageMs, madeMsAgo }: KeyEvent, timeMs: number): void {
+    const watched = this.#watch(cacheClass, timeMs);
+    const known = this.#keys.find(id);
+    const row = known < 0 && isSampled(id, watched.level) ? this.#follow(id, cacheClass, timeMs) : known;
+    const { cells } = this.#keys;
+    const band = this.#bandOf(row);
+    const seen = { band, changed: kind === 'changed' ? 1 : 0, sinceMs: ageMs };
+    // On lists all records count alike, read by themselves or not.
+    if (cacheClass === 'evaluation' && band > 0)
+      this.#watch('list', timeMs).changes.add({ ...seen, weight: 1 }, timeMs);
+    const weight = row < 0 ? 1 : Math.min(MAX_WEIGHT, Math.max(MIN_WEIGHT, cells[row + READS] ?? 0));
+    watched.changes.add({ ...seen, weight }, timeMs);
+    if (row < 0) return;
+    cells[row + READS] = 0;
+    // A change came at any time since the copy was fetched. A record that is looked at for the first time has at most its own age.
+    if (kind === 'changed') cells[row + UNCHANGED] = ticksOf(timeMs - ageMs / 2);
+    else if (band === 0) cells[row + UNCHANGED] = ticksOf(timeMs - Math.max(ageMs, madeMsAgo));
+    const now = bandOf(Math.max(0, ageAt(cells[row + UNCHANGED] ?? 0, timeMs)));
+    cells[row + STATE] = ((cells[row + STATE] ?? 0) & ~BAND_BITS) | (now * ONE_BAND);
+  }
+
+  #bandOf(row: number): number {
+    return row < 0 ? 0 : ((this.#keys.cells[row + STATE] ?? 0) & BAND_BITS) / ONE_BAND;
+  }
+
+  #countRead({ kind, class: cacheClass, id, ageMs }: KeyEvent, timeMs: number): void {
     const watched = this.#watch(cacheClass, timeMs);
     const isHot = kind === 'turning' || kind === 'hot';
     const known = this.#keys.find(id);
     const row = known < 0 && (isHot || isSampled(id, watched.level)) ? this.#follow(id, cacheClass, timeMs) : known;
-    if (kind === 'backfill' || kind === 'hot-backfill') {
-      if (row >= 0) this.#setFills(row, ticksOf(timeMs));
-      return;
+    if (cacheClass === 'evaluation') {
+      this.#together.raise(watched.level);
+      this.#together.read(id, this.#bandOf(row), timeMs);
     }
     if (row < 0) {
       watched.tally.countUnsampled();
@@ -113,12 +186,15 @@ export class TtlSimulator {
     }
     const { cells } = this.#keys;
     if (isHot) cells[row + STATE] = (cells[row + STATE] ?? 0) | RECENTLY_HOT;
+    // A copy from before this simulation began was filled for an earlier process.
+    if (known < 0 && timeMs - ageMs < watched.tally.startedMs) this.#setFills(row, ticksOf(timeMs - ageMs));
     const isSample = isSampled(id, watched.level);
     if (!isSample && (known < 0 || kind === 'turning')) {
       this.#guess(row, timeMs, timeMs - watched.tally.startedMs);
       watched.tally.countUnsampled();
       return;
     }
+    cells[row + READS] = (cells[row + READS] ?? 0) + 1;
     this.#read(row, timeMs, this.#ttl.of(cacheClass).staleMs);
     const isExact = watched.level === 0 || kind === 'hot';
     if (!isExact && !isSample) {
@@ -128,14 +204,15 @@ export class TtlSimulator {
     const state = cells[row + STATE] ?? 0;
     const before = Math.floor(state / ONE_READ);
     if (before < MAX_READS) cells[row + STATE] = state + ONE_READ;
-    watched.tally.count(isExact ? null : 1 / sampledShare(watched.level), before, this.#outcomes);
+    const weight = isExact ? null : 1 / sampledShare(watched.level);
+    watched.tally.count(weight, before, this.#bandOf(row), this.#outcomes);
   }
 
   /** Brings the class up to date. */
   #watch(cacheClass: CacheClass, timeMs: number): Watched {
     const known = this.#watched.get(codeOf(cacheClass));
     if (known === undefined) {
-      const watched = { class: cacheClass, level: 0, tally: new Tally(timeMs) };
+      const watched = { class: cacheClass, level: 0, tally: new Tally(timeMs), changes: new ChangeTally(timeMs) };
       this.#watched.set(codeOf(cacheClass), watched);
       return watched;
     }
@@ -157,7 +234,8 @@ export class TtlSimulator {
     if (this.#keys.free === 0) this.#makeRoom(timeMs);
     if (this.#keys.free === 0) return -1;
     const row = this.#keys.add(id, codeOf(cacheClass));
-    this.#setFills(row, ticksOf(timeMs) ^ NEVER);
+    this.#keys.cells[row + READS] = 0;
+    this.#setFills(row, neverAt(timeMs));
     return row;
   }
 
@@ -186,7 +264,7 @@ export class TtlSimulator {
       if (watched === undefined) return true;
       const { freshMs, staleMs } = this.#ttl.of(watched.class);
       // The copy of the shortest candidate is as old as the last read, nearly.
-      const idleMs = this.#ageMs(row, 0, timeMs);
+      const idleMs = ageAt(cells[row + FILLS] ?? 0, timeMs);
       if (idleMs < 0 || idleMs > Math.max(DAY_MS, freshMs) + staleMs) return true;
       return !isSampled(cells[row] ?? 0, watched.level) && (state & RECENTLY_HOT) === 0;
     });
@@ -210,9 +288,9 @@ export class TtlSimulator {
     const { cells } = this.#keys;
     const { calls, waits, agesMs } = this.#outcomes;
     for (let column = 0; column < CANDIDATES; column++) {
-      const ageMs = this.#ageMs(row, column, timeMs);
-      const jitter = randomOf(cells[row] ?? 0, cells[row + FILLS + column] ?? 0);
-      const endMs = (CANDIDATE_FRESH_MS[column] ?? 0) * (1 - MAX_JITTER * jitter);
+      const fill = cells[row + FILLS + column] ?? 0;
+      const ageMs = ageAt(fill, timeMs);
+      const endMs = jitteredMs(CANDIDATE_FRESH_MS[column] ?? 0, cells[row] ?? 0, fill);
       const isCall = ageMs < 0 || ageMs >= endMs;
       if (isCall) cells[row + FILLS + column] = ticksOf(timeMs);
       const isWait = isCall && (ageMs < 0 || ageMs >= endMs + staleMs);
@@ -231,23 +309,7 @@ export class TtlSimulator {
     }
   }
 
-  #setFills(row: number, ticks: number): void {
-    this.#keys.cells.fill(ticks, row + FILLS, row + FILLS + CANDIDATES);
+  #setFills(row: number, fill: number): void {
+    this.#keys.cells.fill(fill, row + FILLS, row + FILLS + CANDIDATES);
   }
-
-  /** Negative if no copy is known, which is all that is known after a clock was set back. */
-  #ageMs(row: number, column: number, timeMs: number): number {
-    const ageMs = ((ticksOf(timeMs) - (this.#keys.cells[row + FILLS + column] ?? 0)) | 0) * TICK_MS;
-    return ageMs < -MAX_LATE_MS ? ageMs : Math.max(0, ageMs);
-  }
-}
-
-/** The last 32 bits of Unix time. */
-function ticksOf(timeMs: number): number {
-  return Math.floor(timeMs / TICK_MS) >>> 0;
-}
-
-/** A number in [0, 1) that depends on the copy alone. */
-function randomOf(id: number, fill: number): number {
-  return mix32(id ^ Math.imul(fill + 1, 0x9e3779b1)) / ALL_HASHES;
 }

@@ -43,6 +43,21 @@ const bucketSchema = z
  */
 const sumsSchema = z.tuple([amount, amount, amount]);
 
+const MAX_BANDS = 16;
+/** Ages of answers: `band * BUCKETS + bucket`, and a share of all answers. */
+const agesSchema = z
+  .array(
+    z.tuple([
+      z
+        .int()
+        .min(0)
+        .max(MAX_BANDS * BUCKETS - 1),
+      amount,
+    ]),
+  )
+  .max(MAX_BANDS * BUCKETS);
+export type Ages = z.output<typeof agesSchema>;
+
 const countsSchema = z.strictObject({
   /** Since when the simulation runs, and since when its figures were counted, Unix milliseconds. */
   startedMs: amount,
@@ -63,19 +78,35 @@ const countsSchema = z.strictObject({
         /** Calls to the store, and reads that wait for one. */
         calls: sumsSchema,
         waits: sumsSchema,
-        /** Ages of the answers: the first bucket that holds any, and shares of 10,000 from there on. */
-        firstAge: bucketSchema,
-        ages: z.array(amount).max(BUCKETS),
+        ages: agesSchema,
       }),
     )
     .max(CANDIDATE_FRESH_MS.length),
 });
 export type Counts = z.output<typeof countsSchema>;
 
+const perCandidate = z.array(amount).length(CANDIDATE_FRESH_MS.length);
+const callsSchema = z.strictObject({ calls: perCandidate, waits: perCandidate });
+
+/** What evaluations cost beside lists, which bring them along: of some keys, with some fresh times of lists. */
+const togetherSchema = z.strictObject({
+  /** The fresh time of lists that was in force. */
+  inForceMs: amount,
+  /** Without lists, since that time has been in force. */
+  beside: callsSchema,
+  /** In the order of `LIST_FRESH_MS`; then with the time in force, and without lists. */
+  worlds: z.array(callsSchema.extend({ ages: z.array(agesSchema).length(CANDIDATE_FRESH_MS.length) })).max(16),
+  /** Records on lists that were read, by the band of their time unchanged. */
+  items: z.array(amount).max(16),
+});
+export type TogetherReport = z.output<typeof togetherSchema>;
+
 export const whatIfReportSchema = z.strictObject({
   /** Another one for every other form: processes of other releases leave the report out. */
-  version: z.literal(3),
+  version: z.literal(4),
   atMs: amount,
+  /** Whether the process has handed it over at its end. */
+  hasEnded: z.boolean(),
   classes: z
     .array(
       z.strictObject({
@@ -84,11 +115,13 @@ export const whatIfReportSchema = z.strictObject({
         measured: z.strictObject({ reads: amount, hits: amount, storeCalls: amount, sinceMs: amount }).nullable(),
         /** Null if nothing was simulated there. */
         counts: countsSchema.nullable(),
-        /** Refreshes, by the age of the old copy: its bucket, how many there were, how many brought a change. */
-        refreshes: z.array(z.tuple([bucketSchema, amount, amount])).max(BUCKETS),
+        /** Copies that were compared: the band of the record, the bucket of their age, how many, how many had changed. */
+        comparisons: z.array(z.tuple([z.int().min(0).max(15), bucketSchema, amount, amount])).max(16 * BUCKETS),
       }),
     )
     .max(CACHE_CLASSES.length),
+  /** Null until a list was read. */
+  together: togetherSchema.nullable(),
 });
 export type WhatIfReport = z.output<typeof whatIfReportSchema>;
 
@@ -103,7 +136,6 @@ export interface Outcomes {
 
 const PART_MS = 12 * 3_600_000;
 const PARTS = 3;
-const SHARES = 10_000;
 const CANDIDATES = CANDIDATE_FRESH_MS.length;
 /** The sums of a part: other reads, sampled reads, three of all reads, then three each of every TTL's calls and waits. */
 const [OTHER_READS, SAMPLED_READS, READS, POINTS] = [0, 1, 2, 5];
@@ -115,7 +147,7 @@ const [CALLS, WAITS, POINT_SUMS] = [0, 3, 6];
  */
 export class Tally {
   readonly startedMs: number;
-  readonly #ages = new Float64Array(CANDIDATES * BUCKETS);
+  readonly #ages = new AgeTally(CANDIDATES);
   #sinceMs: number;
   /** The sums of the part under way. */
   #sums = new Float64Array(POINTS + POINT_SUMS * CANDIDATES);
@@ -134,7 +166,7 @@ export class Tally {
     this.#sinceMs += passed * PART_MS;
     this.#sums = new Float64Array(this.#sums.length);
     this.#earlier = parts.filter(({ sinceMs }) => sinceMs > this.#sinceMs - PARTS * PART_MS);
-    for (let at = 0; at < this.#ages.length; at++) this.#ages[at] = (this.#ages[at] ?? 0) / 2 ** passed;
+    this.#ages.weaken(2 ** passed);
     return true;
   }
 
@@ -143,7 +175,8 @@ export class Tally {
   }
 
   /** A read that stands for so many, null for an exact one, of a key that was read so often before. */
-  count(sampleWeight: number | null, before: number, { calls, waits, agesMs }: Outcomes): void {
+  count(sampleWeight: number | null, before: number, band: number, { calls, waits, agesMs }: Outcomes): void {
+    const ages = this.#ages.of(band);
     if (sampleWeight !== null) {
       this.#add(OTHER_READS, 1);
       this.#add(SAMPLED_READS, 1);
@@ -154,7 +187,7 @@ export class Tally {
       if (calls[candidate] === 1) this.#addThree(sums + CALLS, sampleWeight, before);
       if (waits[candidate] === 1) this.#addThree(sums + WAITS, sampleWeight, before);
       const age = candidate * BUCKETS + bucketOf(agesMs[candidate] ?? 0);
-      this.#ages[age] = (this.#ages[age] ?? 0) + (sampleWeight ?? 1);
+      ages[age] = (ages[age] ?? 0) + (sampleWeight ?? 1);
     }
   }
 
@@ -175,7 +208,7 @@ export class Tally {
         freshMs,
         calls: three(POINTS + POINT_SUMS * index + CALLS),
         waits: three(POINTS + POINT_SUMS * index + WAITS),
-        ...sharesOf(this.#ages.subarray(index * BUCKETS, (index + 1) * BUCKETS)),
+        ages: this.#ages.sharesOf(index, 4),
       })),
     };
   }
@@ -195,13 +228,42 @@ export class Tally {
   }
 }
 
-/** Without the empty buckets at both ends. */
-function sharesOf(ages: Float64Array): { readonly firstAge: number; readonly ages: number[] } {
-  const whole = ages.reduce((sum, count) => sum + count, 0);
-  const shares = Array.from(ages, (count) => Math.round((SHARES * count) / Math.max(Number.MIN_VALUE, whole)));
-  const first = Math.max(
-    0,
-    shares.findIndex((share) => share > 0),
-  );
-  return { firstAge: first, ages: shares.slice(first, shares.findLastIndex((share) => share > 0) + 1) };
+/** Ages of answers for several caches side by side, by the band of the record's time unchanged. */
+export class AgeTally {
+  readonly #columns: number;
+  /** For each band the buckets of all columns, one column after another. */
+  readonly #bands = new Map<number, Float32Array>();
+
+  constructor(columns: number) {
+    this.#columns = columns;
+  }
+
+  /** The buckets of a band, to be added to: the first of a column is at `column * BUCKETS`. */
+  of(band: number): Float32Array {
+    const known = this.#bands.get(band);
+    if (known !== undefined) return known;
+    const counts = new Float32Array(this.#columns * BUCKETS);
+    this.#bands.set(band, counts);
+    return counts;
+  }
+
+  weaken(divisor: number): void {
+    for (const counts of this.#bands.values()) counts.set(counts.map((count) => count / divisor));
+  }
+
+  clear(column: number): void {
+    for (const counts of this.#bands.values()) counts.fill(0, column * BUCKETS, (column + 1) * BUCKETS);
+  }
+
+  /** Without shares that come to nothing in that many digits. */
+  sharesOf(column: number, digits: number): Ages {
+    const first = column * BUCKETS;
+    const counts = [...this.#bands].flatMap(([band, all]) =>
+      Array.from(all.subarray(first, first + BUCKETS), (count, bucket) => [band * BUCKETS + bucket, count] as const),
+    );
+    const whole = counts.reduce((sum, [, count]) => sum + count, 0);
+    return counts
+      .map(([place, count]): Ages[number] => [place, whole === 0 ? 0 : Number((count / whole).toFixed(digits))])
+      .filter(([, share]) => share > 0);
+  }
 }

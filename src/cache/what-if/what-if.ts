@@ -4,12 +4,12 @@
  * whichever process they come from.
  */
 import type { Clock } from '../../time/clock.ts';
-import type { CacheListener } from '../events.ts';
+import type { Refresh } from '../entry.ts';
+import type { CacheListener, ReadReport } from '../events.ts';
 import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../ttl-policy.ts';
-import { ChangeTally } from './change-rate.ts';
 import { HotKeys } from './keys.ts';
 import { Sharing, type SharingOptions } from './sharing.ts';
-import { keyId, TtlSimulator } from './simulator.ts';
+import { type KeyEvent, keyId, TtlSimulator } from './simulator.ts';
 import type { WhatIfReport } from './tally.ts';
 
 export interface WhatIfOptions {
@@ -20,11 +20,8 @@ export interface WhatIfOptions {
 /** The other processes, if there may be any. */
 export type WhatIfFleet = Omit<SharingOptions, 'clock' | 'simulator' | 'report'>;
 
-/** The reads and changes of a class that this process itself saw. */
-interface Observed {
-  readonly measured: NonNullable<WhatIfReport['classes'][number]['measured']>;
-  readonly changes: ChangeTally;
-}
+/** What this process itself saw of a class. */
+type Measured = NonNullable<WhatIfReport['classes'][number]['measured']>;
 
 export class WhatIf {
   /** Never throws and never waits. */
@@ -33,63 +30,81 @@ export class WhatIf {
   readonly #simulator: TtlSimulator;
   readonly #sharing: Sharing | null;
   readonly #hotKeys = new HotKeys();
-  readonly #observed = new Map<CacheClass, Observed>();
+  readonly #measured = new Map<CacheClass, Measured>();
 
   constructor({ clock, ttl }: WhatIfOptions, fleet: WhatIfFleet | null = null) {
     this.#clock = clock;
     this.#simulator = new TtlSimulator({ clock, ttl });
     const options = { clock, simulator: this.#simulator, report: () => this.report() };
     this.#sharing = fleet === null ? null : new Sharing({ ...options, ...fleet });
-    const target = this.#sharing ?? this.#simulator;
     this.hooks = {
-      onRead: ({ class: cacheClass, copyHash, outcome }) => {
-        if (outcome === 'failed') return;
-        const { measured } = this.#observedOf(cacheClass);
-        measured.reads += 1;
-        if (outcome === 'hit' || outcome === 'stale-while-revalidate') measured.hits += 1;
-        const id = keyId(cacheClass, copyHash);
-        target.add(this.#hotKeys.vote(id), cacheClass, id, clock.nowMs());
-      },
+      onRead: (report) => this.#onRead(report),
       onStoreCall: ({ class: cacheClass }) => {
-        this.#observedOf(cacheClass).measured.storeCalls += 1;
+        this.#measuredOf(cacheClass).storeCalls += 1;
       },
-      onBackfill: ({ class: cacheClass, keyHash }) => {
-        const id = keyId(cacheClass, keyHash);
-        target.add(this.#hotKeys.has(id) ? 'hot-backfill' : 'backfill', cacheClass, id, clock.nowMs());
-      },
-      onRefresh: ({ class: cacheClass, changed, sinceMs }) =>
-        this.#observedOf(cacheClass).changes.add(changed > 0, sinceMs, clock.nowMs()),
+      onRefresh: (refresh) => this.#onRefresh(refresh),
     };
   }
 
   /** Everything that this process has simulated and measured so far, as plain JSON. */
   report(): WhatIfReport {
     const classes = CACHE_CLASSES.flatMap((cacheClass) => {
-      const observed = this.#observed.get(cacheClass);
-      const counts = this.#simulator.countsOf(cacheClass);
-      if (observed === undefined && counts === null) return [];
-      const refreshes = observed?.changes.rows() ?? [];
-      return [{ class: cacheClass, measured: observed?.measured ?? null, counts, refreshes }];
+      const measured = this.#measured.get(cacheClass) ?? null;
+      const simulated = this.#simulator.countsOf(cacheClass) ?? { counts: null, comparisons: [] };
+      return measured === null && simulated.counts === null ? [] : [{ class: cacheClass, measured, ...simulated }];
     });
-    return { version: 3, atMs: this.#clock.nowMs(), classes };
+    return { version: 4, atMs: this.#clock.nowMs(), hasEnded: false, classes, together: this.#simulator.together() };
   }
 
-  /** The reports of this process and of all others before the same store that can be reached. Never rejects. */
+  /** The reports of this process and of all others before the same store, those included that have ended. Never rejects. */
   async reports(): Promise<readonly WhatIfReport[]> {
     return [this.report(), ...((await this.#sharing?.reportsOfOthers()) ?? [])];
   }
 
-  close(): void {
-    this.#sharing?.close();
+  /** Hands over to the other processes what this one has seen. Never rejects. */
+  async close(): Promise<void> {
+    await this.#sharing?.close();
   }
 
-  #observedOf(cacheClass: CacheClass): Observed {
-    const known = this.#observed.get(cacheClass);
+  #onRead({ class: cacheClass, copyHash, items, outcome, ageMs }: ReadReport): void {
+    if (outcome === 'failed') return;
+    const measured = this.#measuredOf(cacheClass);
+    measured.reads += 1;
+    if (outcome === 'hit' || outcome === 'stale-while-revalidate') measured.hits += 1;
+    const about = { atMs: this.#clock.nowMs(), ageMs: ageMs ?? 0, madeMsAgo: 0 };
+    const id = keyId(cacheClass, copyHash);
+    const read: KeyEvent = { ...about, kind: this.#hotKeys.vote(id), class: cacheClass, id };
+    (this.#sharing ?? this.#simulator).add(read);
+    if (items.length === 0) return;
+    const list: KeyEvent = { ...read, kind: 'list' };
+    const each = items.map((hash): KeyEvent => {
+      return { ...about, kind: 'item', class: 'evaluation', id: keyId('evaluation', hash) };
+    });
+    if (this.#sharing !== null) this.#sharing.addList(list, each);
+    else for (const event of [list, ...each]) this.#simulator.add(event);
+  }
+
+  #onRefresh({ class: cacheClass, copyHash, changed, sinceMs, createdAtMs }: Refresh): void {
+    if (cacheClass === 'list') {
+      this.#simulator.compareList(changed, sinceMs);
+      return;
+    }
+    const atMs = this.#clock.nowMs();
+    (this.#sharing ?? this.#simulator).add({
+      kind: changed > 0 ? 'changed' : 'same',
+      class: cacheClass,
+      id: keyId(cacheClass, copyHash),
+      atMs,
+      ageMs: sinceMs,
+      madeMsAgo: createdAtMs === null ? 0 : Math.max(0, atMs - createdAtMs),
+    });
+  }
+
+  #measuredOf(cacheClass: CacheClass): Measured {
+    const known = this.#measured.get(cacheClass);
     if (known !== undefined) return known;
-    const nowMs = this.#clock.nowMs();
-    const measured = { reads: 0, hits: 0, storeCalls: 0, sinceMs: nowMs };
-    const observed = { measured, changes: new ChangeTally(nowMs) };
-    this.#observed.set(cacheClass, observed);
-    return observed;
+    const measured = { reads: 0, hits: 0, storeCalls: 0, sinceMs: this.#clock.nowMs() };
+    this.#measured.set(cacheClass, measured);
+    return measured;
   }
 }

@@ -3,28 +3,50 @@ import { type Command, Option } from 'commander';
 import { type AnswerOf, ROUTES } from '../../operations/api.ts';
 import { CACHE_CLASSES, type CacheClass } from '../../cache/ttl-policy.ts';
 import { durationText, formatDuration } from '../../time/duration.ts';
+import { MAX_TTL_MS } from '../../operations/bodies.ts';
 import { adminAddress, adminCommand, callAdmin } from '../admin-client.ts';
-import { print } from '../command.ts';
+import { durationBetween, integerBetween, print } from '../command.ts';
 import { bar, columns, countText, percentText, rateText } from '../format.ts';
 
-type ClassAdvice = AnswerOf<typeof ROUTES.advice>['classes'][number];
+type Advice = AnswerOf<typeof ROUTES.advice>;
+type ClassAdvice = Advice['classes'][number];
+
+interface AdviceOptions {
+  readonly class?: CacheClass;
+  readonly budget?: number;
+  readonly force?: boolean;
+  readonly list?: number;
+  readonly evaluation?: number;
+}
 
 export function adviceCommand(): Command {
+  const fresh = durationBetween(0, MAX_TTL_MS);
   return adminCommand({
     name: 'advice',
     summary: 'predict hit ratio and store load with other cache times, and recommend one',
     details: [
       'From live traffic of all processes: one row per time; those that make no difference are left out. HIT RATIO is',
-      'the share of reads that are served without waiting for the store, and ± how far chance may move it; AGE P90 is the',
-      'age that nine of ten answers would not exceed; OUTDATED is the share of answers that would differ from those of',
-      'the store, as far as refreshes have shown. Extrapolated times are longer than traffic was observed: their figures',
-      'are a guess.',
+      'the share of reads that are served without waiting for the store; STORE CALLS/S are those of the class, ALL CLASSES',
+      'those of all classes with the other times in force; AGE P90 is the age that nine of ten answers would not exceed;',
+      'OUTDATED is the share of answers, or of the records on lists, that would differ from those of the store. ± is how',
+      'far chance may move a figure. Extrapolated times are longer than traffic was observed: their figures are a guess.',
+      'No time is recommended that takes the store to more than twice its calls, to more than upstream.maxRequestsPerSecond',
+      'or beyond --budget, except with --force, and then with a WARNING.',
     ].join(' '),
-    examples: ['evalgate cache advice --class list', "evalgate cache advice --json | jq '.classes[].recommendation'"],
+    examples: [
+      'evalgate cache advice --class list',
+      'evalgate cache advice --budget 10',
+      'evalgate cache advice --class evaluation --list 2m',
+      "evalgate cache advice --json | jq '.classes[].recommendation'",
+    ],
   })
     .addOption(new Option('--class <class>', 'only this class of answers').choices(CACHE_CLASSES))
-    .action(async ({ class: wanted }: { class?: CacheClass }, command: Command) => {
-      const advice = await callAdmin(command, ROUTES.advice);
+    .option('--budget <calls>', 'how many calls a second the store may get', integerBetween(1, 1_000_000))
+    .option('--list <duration>', 'as if this fresh time of lists were in force', fresh)
+    .option('--evaluation <duration>', 'as if this fresh time of evaluations were in force', fresh)
+    .option('--force', 'also recommend times that make the store work harder than it may')
+    .action(async ({ class: wanted, ...options }: AdviceOptions, command: Command) => {
+      const advice = await callAdmin(command, ROUTES.advice, { query: queryOf(options) });
       const classes = advice.classes.filter((one) => wanted === undefined || one.class === wanted);
       const { base, isGiven } = adminAddress(command);
       // The line that applies the advice reaches the same gateway.
@@ -33,8 +55,20 @@ export function adviceCommand(): Command {
       const idle = classes.filter(({ curve }) => curve.length === 0).map((one) => one.class);
       const charts = classes.filter(({ curve }) => curve.length > 0).map((one) => classText(one, source, adminOption));
       if (idle.length > 0) charts.push(`No reads yet: ${idle.join(', ')}.`);
-      print(command, { ...advice, classes }, charts.join('\n\n'));
+      print(command, { ...advice, classes }, [...charts, loadText(advice.load)].join('\n\n'));
     });
+}
+
+function queryOf({ budget, force = false, ...times }: AdviceOptions): URLSearchParams {
+  const query = new URLSearchParams(force ? { force: 'true' } : {});
+  if (budget !== undefined) query.set('budget', String(budget));
+  for (const [name, durationMs] of Object.entries(times)) query.set(name, formatDuration(Number(durationMs)));
+  return query;
+}
+
+function loadText({ upstreamRps, recommendedRps, limitRps, limit, warning }: Advice['load']): string {
+  const load = `All classes together: ${rateText(upstreamRps)} store calls/s with the times in force, ${rateText(recommendedRps)} with all recommendations, at most ${rateText(limitRps)} (${limit}).`;
+  return [load, ...(warning === null ? [] : [warning])].join('\n');
 }
 
 /** A larger difference between the predicted and the measured hit ratio is pointed out. */
@@ -54,8 +88,10 @@ function classText(advice: ClassAdvice, source: string, adminOption: string): st
       `For the time in force the prediction is a hit ratio of ${percentText(current.hitRatio)}, and ${percentText(measured.hitRatio)} was measured: a time was changed meanwhile, something was purged, or copies were evicted. Trust the differences between rows more than their values.`,
     );
   }
-  const { freshMs, why } = recommendation;
+  lines.push(...changesText(advice.changes));
+  const { freshMs, why, warning } = recommendation;
   lines.push(why);
+  if (warning !== null) lines.push(warning);
   if (freshMs !== null && freshMs !== current?.freshMs) {
     const set = `evalgate cache ttl set ${cacheClass} --fresh ${formatDuration(freshMs)} --for 1h${adminOption}`;
     lines.push(`To apply it for an hour, or without --for until it is reset: ${set}`);
@@ -63,9 +99,28 @@ function classText(advice: ClassAdvice, source: string, adminOption: string): st
   return lines.join('\n');
 }
 
+/** How fast records change, by how long they were unchanged. */
+function changesText(changes: ClassAdvice['changes']): readonly string[] {
+  if (changes.length === 0) return [];
+  const bands = changes.map(({ unchangedFromMs, unchangedToMs, withinMs, changedRatio, changedRatioError }) => {
+    const band =
+      unchangedToMs === null
+        ? `more than ${formatDuration(unchangedFromMs)}`
+        : `up to ${formatDuration(unchangedToMs)}`;
+    return `${band}: ${percentText(changedRatio)} ${plusMinus(changedRatioError)} in ${formatDuration(withinMs)}`;
+  });
+  return [`Records change, by how long they were unchanged: ${bands.join('; ')}.`];
+}
+
+/** In points of a hundred. */
+function plusMinus(error: number): string {
+  return `±${(100 * error).toFixed(1)}`;
+}
+
 /** By lines. */
 function chart({ curve, current, recommendation }: ClassAdvice): readonly string[] {
-  const rows = curve.map(({ freshMs, hitRatio, hitRatioError, upstreamRps, ageP90Ms, outdatedRatio, extrapolated }) => {
+  const rows = curve.map((point) => {
+    const { freshMs, hitRatio, upstreamRps, ageP90Ms, outdatedRatio, extrapolated } = point;
     const marks = [
       ...(freshMs === current?.freshMs ? ['now'] : []),
       ...(freshMs === recommendation.freshMs ? ['recommended'] : []),
@@ -73,10 +128,13 @@ function chart({ curve, current, recommendation }: ClassAdvice): readonly string
     const prediction = [
       bar(hitRatio),
       percentText(hitRatio),
-      `±${(100 * hitRatioError).toFixed(1)}`,
+      plusMinus(point.hitRatioError),
       rateText(upstreamRps),
+      `±${rateText(point.upstreamRpsError)}`,
+      rateText(point.totalRps),
       durationText(ageP90Ms),
       outdatedRatio === null ? null : percentText(outdatedRatio),
+      plusMinus(point.outdatedRatioError ?? 0),
     ];
     const notes = [...marks, ...(extrapolated ? ['extrapolated'] : [])].join(', ');
     return { prediction, isMarked: marks.length > 0, cells: [formatDuration(freshMs), ...prediction, notes] };
@@ -85,6 +143,6 @@ function chart({ curve, current, recommendation }: ClassAdvice): readonly string
   const shown = rows.filter(
     ({ prediction, isMarked }, index) => isMarked || prediction.join() !== rows[index - 1]?.prediction.join(),
   );
-  const heading = ['TIME', 'HIT RATIO', '', '', 'STORE CALLS/S', 'AGE P90', 'OUTDATED', ''];
+  const heading = ['TIME', 'HIT RATIO', '', '', 'STORE CALLS/S', '', 'ALL CLASSES', 'AGE P90', 'OUTDATED', '', ''];
   return columns([heading, ...shown.map(({ cells }) => cells)]).split('\n');
 }

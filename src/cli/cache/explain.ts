@@ -85,7 +85,7 @@ function entryCells(entry: CopyView): Cell[] {
   return [
     entry.visible === false ? `${state}, of another workspace` : state,
     entry.answer,
-    durationText(entry.ageMs),
+    entry.ageMs === null ? 'unknown' : durationText(entry.ageMs),
     entry.freshUntil,
     entry.staleUntil,
     entry.errorUntil,

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import type { Counted } from '../../operations/answers.ts';
 import { type AnswerOf, ROUTES } from '../../operations/api.ts';
-import { durationText } from '../../time/duration.ts';
+import { clockText, durationText } from '../../time/duration.ts';
 import { adminCommand, callAndPrint, routeCommand } from '../admin-client.ts';
 import { integerBetween } from '../command.ts';
 import { bytesText, columns, countText, percentText } from '../format.ts';
@@ -118,9 +118,13 @@ export function fleetCommand(): Command {
     examples: ['evalgate fleet', "evalgate fleet --json | jq '.members[] | {host, status}'"],
   };
   return routeCommand(texts, ROUTES.fleet, ({ problem, members }) => {
-    const rows = members.map(({ id, host, pid, version, startedAt, status, heardMsAgo, self }) => {
+    const rows = members.map(({ id, host, pid, version, startedAt, status, heardMsAgo, clockAheadMs, self }) => {
       const reported = self ? 'now' : `${(heardMsAgo / 1000).toFixed(1)}s ago`;
-      return [host, pid, version, status, startedAt, reported, id, self ? 'answers this' : ''];
+      const notes = [
+        self ? 'answers this' : '',
+        clockAheadMs === 0 ? '' : `its clock is ${clockText(clockAheadMs)} that of Redis`,
+      ];
+      return [host, pid, version, status, startedAt, reported, id, notes.filter((note) => note !== '').join('; ')];
     });
     const table = columns([['HOST', 'PID', 'VERSION', 'STATUS', 'STARTED AT', 'REPORTED', 'ID', ''], ...rows]);
     return problem === null ? table : `${problem}.\n\n${table}`;

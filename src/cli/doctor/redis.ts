@@ -6,7 +6,7 @@ import { channelName, trialKeys } from '../../redis/names.ts';
 import { defineScript, runScript } from '../../redis/script.ts';
 import { readRedisSettings, redisFaults, type RedisPurpose, type RedisSettings } from '../../redis/settings.ts';
 import { systemTimers, withDeadline } from '../../time/timers.ts';
-import { openAnsweringRedis, RedisAccessError, redisReason, settingOf } from '../redis.ts';
+import { openAnsweringRedis, RedisAccessError, redisReason, RIGHTS_ADVICE, settingOf } from '../redis.ts';
 import {
   type Check,
   checkClock,
@@ -24,8 +24,6 @@ const SLOW_MS = 10;
 /** Redis deletes the name if this process ends between writing and deleting it. */
 const TRIAL_TTL_MS = 5000;
 const MESSAGE_WITHIN_MS = 2000;
-
-const RIGHTS_ADVICE = 'Give its user these rights: ACL SETUSER name ~evalgate:* &evalgate:* +@all -@dangerous +info';
 
 /** Checks REDIS_URL, and REDIS_CACHE_URL if it is set. Never rejects. */
 export async function checkRedis({ redis, cache: { redisBytes } }: Config): Promise<readonly Check[]> {

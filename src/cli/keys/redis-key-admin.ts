@@ -23,7 +23,8 @@ import {
   RegistryUnavailableError,
 } from '../../keys/key.ts';
 import { RedisDirectory } from '../../keys/redis-directory.ts';
-import { type RedisLink, replyCode } from '../../redis/connection.ts';
+import type { RedisLink } from '../../redis/connection.ts';
+import { replyCode } from '../../redis/errors.ts';
 import { inOurWords } from '../admin-client.ts';
 import { CliError } from '../command.ts';
 import { write } from '../output.ts';

@@ -29,7 +29,9 @@ export function loadShedding({ maxInFlight, answerMemory, addressOf, hooks }: Pu
   };
 }
 
-/** Once the key is known and its request counted (R2, K8): it leaves the others their share of the slots. */
+/**
+ * Once the key is known (K8: its request counts; R2: the answer has its limits): it leaves the others their share of the slots.
+ */
 export function keyShedding(): Middleware {
   return ({ state: { apiKey, slot } }, next) => {
     if (apiKey === null || slot === null || slot.assign(apiKey.keyId)) return next();

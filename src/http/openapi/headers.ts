@@ -35,13 +35,19 @@ const sometimes: Headers = {
   ),
 };
 
+const age = integer(
+  'Seconds since the gateway fetched the data. Missing if a clock was wrong then, so that they are unknown.',
+  0,
+  12,
+);
+
 const caching: Headers = {
   ETag: text(
     'Names these bytes in this coding. Send it as `If-None-Match` to get a 304 while nothing has changed.',
     '^"[!#-~]+"$',
     '"2jmj7l5rSw0yVb_vlWAYkK_YBwk"',
   ),
-  Age: integer('Seconds since the gateway fetched the data.', 0, 12),
+  Age: age,
   'Cache-Control': text(
     'Only the consumer itself may keep the response. `max-age` is `Age` and the whole seconds of freshness that are left; 0 when the data is stale. A stale copy must be revalidated before it is used.',
     '^private, max-age=[0-9]+, must-revalidate$',
@@ -89,6 +95,7 @@ const particular: Headers = {
 export const headerComponents: Headers = {
   ...required(always),
   ...required(caching),
+  Age: age,
   ...required(counted),
   ...Object.fromEntries(Object.entries(counted).map(([name, header]) => [`${name}-IfCounted`, header])),
   ...sometimes,

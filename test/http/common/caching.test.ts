@@ -388,14 +388,20 @@ describe('the life of a copy', () => {
     expect(renewed.headers.age).toBe('0');
   });
 
-  test('C2: a clock that is set back makes no copy younger than new', async () => {
-    const { ask, freshSeconds } = await copyOf(GET_CALL);
+  test('C9: after the clock was set back a copy is of unknown age: stale, and renewed by one call', async () => {
+    const { ask } = await copyOf(GET_CALL);
     gateway.clock.advance(-MINUTE);
+    const calls = gateway.store.calls();
     expect(cacheOf(await ask())).toEqual([
-      `evalgate; hit; ttl=${freshSeconds}`,
-      '0',
-      `private, max-age=${freshSeconds}, must-revalidate`,
+      'evalgate; hit; ttl=0; detail=stale-while-revalidate',
+      undefined,
+      'private, max-age=0, must-revalidate',
     ]);
+    await vi.waitFor(async () => expect((await ask()).headers.age).toBe('0'));
+    expect((await ask()).headers['cache-status']).toMatch(/^evalgate; hit; ttl=[1-9]/);
+    expect(gateway.store.calls()).toBe(calls + 1);
+    const warned = gateway.logLines.filter((line) => line.includes('a copy is from the future'));
+    expect(warned).toHaveLength(1);
     gateway.clock.advance(MINUTE);
   });
 

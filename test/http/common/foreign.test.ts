@@ -192,6 +192,66 @@ describe.each(SINGLE_READS)('$name', (endpoint) => {
   });
 });
 
+const PARTS: Readonly<Record<string, string>> = {
+  transcript: '/transcript',
+  scorecard: '/scorecard',
+  dealInsights: '/deal-insights',
+};
+
+/** The store sends what no process can read as the record, until the returned function is called. */
+function makeUnreadable(endpoint: EndpointRow, subject: Subject): () => void {
+  const match = new RegExp(`/${idOf(endpoint, subject)}${PARTS[endpoint.resource] ?? ''}$`);
+  const tooDeep = `{"a":${'['.repeat(100)}${']'.repeat(100)}}`;
+  return gateway.store.override(match, (_request, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(tooDeep);
+  });
+}
+
+describe.each(SINGLE_READS)('$name, if the record cannot be read', (endpoint) => {
+  const isPart = PARTS[endpoint.resource] !== undefined;
+
+  test('K7a: a foreign one is none, first and after; to its owner a part is a 500, anything else none', async () => {
+    const { theirs, own, look } = await createProber(endpoint);
+    const mend = makeUnreadable(endpoint, theirs);
+    const madeUp = newSubject();
+    for (const calls of [1, 0]) {
+      const none = await look(madeUp);
+      expect(none).toMatchObject({ status: 404, text: endpoint.notFound, calls });
+      // Whose a part is, its evaluation says.
+      expect(await look(theirs)).toEqual({ ...Object(none), calls: isPart ? 2 * calls : calls });
+    }
+    expect((await own()).status).toBe(isPart ? 500 : 404);
+    mend();
+    gateway.clock.advance(NOT_FOUND_MS);
+    expect((await own()).status).toBe(200);
+  });
+
+  test('C4: a copy that has shown it among the reader’s is served on', async () => {
+    const { theirs, own } = await createProber(endpoint);
+    expect((await own()).status).toBe(200);
+    gateway.clock.advance(ONLY_ON_ERROR);
+    const mend = makeUnreadable(endpoint, theirs);
+    expect((await own()).headers['cache-status']).toMatch(/stale/);
+    mend();
+  });
+});
+
+test('K7a: of an evaluation only the id and the workspace are needed to say whose a part is', async () => {
+  const endpoint = SINGLE_READS.find(({ resource, name }) => resource === 'transcript' && name.includes('call'));
+  if (endpoint === undefined) throw new Error('there is no such endpoint');
+  const { theirs, own, look } = await createProber(endpoint);
+  const mend = makeUnreadable(endpoint, theirs);
+  gateway.store.evaluations.set(theirs.id, { _id: theirs.id, workspaceId: theirs.workspaceId });
+  expect(await look(theirs)).toMatchObject({ status: 404, calls: 2 });
+  expect((await own()).status).toBe(500);
+  gateway.store.evaluations.delete(theirs.id);
+  gateway.clock.advance(NOT_FOUND_MS);
+  expect(await look(theirs)).toMatchObject({ status: 404, calls: 2 });
+  expect((await own()).status).toBe(404);
+  mend();
+});
+
 test("K5, K7a: one key's two workspaces, asked for one after the other, tell no foreign report from a made-up one", async () => {
   const [one, two, theirs] = [putSubject(gateway.store), putSubject(gateway.store), putSubject(gateway.store)];
   const key = await keyFor(gateway, one, { workspaceIds: [one.workspaceId, two.workspaceId] });

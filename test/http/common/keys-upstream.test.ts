@@ -23,6 +23,8 @@ function put(record: Partial<ApiKeyRecord> = {}, token: string = newToken()): st
   return token;
 }
 
+const here = (key: string) => from('203.0.113.9', key);
+const from = (address: string, key: string) => gateway.get('/v2/key', { key, headers: { 'x-forwarded-for': address } });
 const use = async (key: string): Promise<number> => (await gateway.get('/v2/key', { key })).status;
 const lookUps = (): number => gateway.store.calls('apiKey');
 
@@ -123,39 +125,58 @@ describe('when the store is asked', () => {
     ]);
   });
 
-  test('no more than ten look-ups a second reach the store; more are no failure of their callers', async () => {
-    const statuses = await Promise.all(Array.from({ length: 25 }, () => use(newToken())));
-    expect([
-      statuses.filter((status) => status === 401).length,
-      statuses.filter((status) => status === 500).length,
-    ]).toEqual([10, 15]);
-    expect(lookUps()).toBe(10);
-    const key = put();
-    gateway.clock.advance(999);
-    expect(await use(key)).toBe(500);
-    gateway.clock.advance(1);
-    expect(await use(key)).toBe(200);
+  test('no more than ten look-ups a second that find nothing reach the store; more wait for their turn', async () => {
+    const answers = Array.from({ length: 25 }, () => use(newToken()));
+    for (const seconds of [1, 2, 3]) {
+      await gateway.store.waitForCalls(Math.min(25, 10 * seconds), 'apiKey');
+      expect(lookUps()).toBe(Math.min(25, 10 * seconds));
+      gateway.clock.advance(1000);
+    }
+    expect(new Set(await Promise.all(answers))).toEqual(new Set([401]));
+  });
+
+  test('K9: a hundred good keys at once from one address are all let in, and so are those that follow', async () => {
+    const keys = Array.from({ length: 100 }, (_, index) => put({ keyId: `key_${index}` }));
+    expect(new Set(await Promise.all(keys.map(use)))).toEqual(new Set([200]));
+    expect(new Set(await Promise.all(Array.from({ length: 20 }, () => use(put()))))).toEqual(new Set([200]));
+    expect(lookUps()).toBe(120);
+  });
+
+  test('K9: an address that tries out keys takes no turn from another', async () => {
+    const gate = gateway.store.hold();
+    const tried = Array.from({ length: 50 }, () => from('203.0.113.1', newToken()));
+    await gateway.store.waitForCalls(8, 'apiKey');
+    const good = from('203.0.113.2', put());
+    await gateway.store.waitForCalls(9, 'apiKey');
+    gate.release();
+    expect((await good).status).toBe(200);
+    const left = setInterval(() => gateway.clock.advance(1000), 10);
+    expect(new Set((await Promise.all(tried)).map(({ status }) => status))).toEqual(new Set([401]));
+    clearInterval(left);
   });
 
   test('confirmations leave half of the look-ups of a second to callers who wait', async () => {
     const keys = Array.from({ length: 10 }, () => put());
     await Promise.all(keys.map(use));
     gateway.clock.advance(40_000);
+    const gate = gateway.store.hold();
     await Promise.all(keys.map(use));
     await gateway.store.waitForCalls(15, 'apiKey');
-    expect(await Promise.all(Array.from({ length: 5 }, () => use(newToken())))).toEqual([401, 401, 401, 401, 401]);
+    const made = Array.from({ length: 5 }, () => use(newToken()));
+    await gateway.store.waitForCalls(20, 'apiKey');
     expect(lookUps()).toBe(20);
+    gate.release();
+    expect(await Promise.all(made)).toEqual([401, 401, 401, 401, 401]);
   });
 
   test('K9: a key that was confirmed before is looked up again from an address whose failures are used up', async () => {
     const known = put();
-    const from = (key: string) => gateway.get('/v2/key', { key, headers: { 'x-forwarded-for': '203.0.113.9' } });
-    expect((await from(known)).status).toBe(200);
-    for (let i = 0; i < 60; i += 1) await from('evg_wrong');
+    expect((await here(known)).status).toBe(200);
+    for (let i = 0; i < 60; i += 1) await here('evg_wrong');
     gateway.clock.advance(61_000);
     const before = lookUps();
-    expect((await from(newToken())).headers['retry-after']).toBeDefined();
-    expect([(await from(known)).status, lookUps()]).toEqual([200, before + 1]);
+    expect((await here(newToken())).headers['retry-after']).toBeDefined();
+    expect([(await here(known)).status, lookUps()]).toEqual([200, before + 1]);
   });
 });
 

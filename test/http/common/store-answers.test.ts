@@ -61,6 +61,9 @@ const nested = (levels: number): string => `${'{"a":'.repeat(levels)}"]}\\"[{"${
 
 const many = (count: number) => (of: Subject) => insightsText(of, `{"a":[${'1,'.repeat(count)}1]}`);
 
+const manyMembers = (count: number) => (of: Subject) =>
+  insightsText(of, `{${Array.from({ length: count }, (_, index) => `"m${index}":1`).join(',')}}`);
+
 const values = (count: number) => Array.from({ length: count }, () => ({ key: 'k', label: 'l', value: 1 }));
 const readWith = (members: object) => readAs(GET_CALL, (of) => JSON.stringify({ ...evaluationOf(of), ...members }));
 
@@ -128,6 +131,16 @@ describe('the shape of an answer', () => {
     expect([reply.status, await gateway.failureOf(reply)]).toEqual([
       500,
       expect.stringMatching(/^the store's dealInsights \S+ has more than 250000 values$/),
+    ]);
+  });
+
+  test('100,000 members are read, more are not', async () => {
+    // The record itself has four.
+    expect((await readAs(GET_REPORT_DEAL_INSIGHTS, manyMembers(99_996))).status).toBe(200);
+    const reply = await readAs(GET_REPORT_DEAL_INSIGHTS, manyMembers(99_997));
+    expect([reply.status, await gateway.failureOf(reply)]).toEqual([
+      500,
+      expect.stringMatching(/^the store's dealInsights \S+ has more than 100000 members$/),
     ]);
   });
 

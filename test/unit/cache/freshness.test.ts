@@ -57,8 +57,22 @@ test('C2: jitter shortens freshness by a tenth at most, and stale and error time
   );
 });
 
-test('a clock that was set back makes no entry younger than new', () => {
-  expect(at(-5000)).toEqual({ state: 'fresh', ttlMs: 30_000, ageMs: 0 });
+test('a clock that differs by two seconds makes no entry younger than new', () => {
+  expect(at(-2000)).toEqual({ state: 'fresh', ttlMs: 30_000, ageMs: 0 });
+});
+
+test('C9: the age of an entry from the future is unknown, and stays so; it has just become stale when that is seen', () => {
+  const epoch = new MemoryPurgeLog().epoch();
+  const entry = new Entry({ kind: 'found', record: {}, etag: null, bytes: 1 }, 3_600_000);
+  const stored = { kind: 'rubric', entry, tags: ['all'], epoch, receivedAtMs: 3_600_000 } as const;
+  const policy = { ttl: { of: () => TIMES }, purges: { since: () => null } };
+  const seen = [0, 299_999, 300_000, 3_600_000].map((nowMs) => freshnessOf(0, stored, policy, nowMs));
+  expect(seen).toEqual([
+    { state: 'stale', ttlMs: 0, ageMs: null },
+    { state: 'stale', ttlMs: -299_999, ageMs: null },
+    { state: 'usable-on-error', ttlMs: -300_000, ageMs: null },
+    { state: 'unusable', ttlMs: -3_600_000, ageMs: null },
+  ]);
 });
 
 test('a soft purge makes a fresh entry stale at once, and an old one no younger', () => {

@@ -2,13 +2,13 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { createLogger } from '../../../src/log/logger.ts';
-import { NotSentError } from '../../../src/redis/connection.ts';
+import { NotSentError } from '../../../src/redis/errors.ts';
 import { Health } from '../../../src/telemetry/health.ts';
 import { RedisHealth } from '../../../src/telemetry/redis-health.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
 const lineSchema = z.object({ msg: z.string() });
-const TRACKED = { links: [], processes: () => 1, graceMs: 600_000, hasDemoKeys: false };
+const TRACKED = { links: [], clockAheadMs: () => 0, processes: () => 1, graceMs: 600_000, hasDemoKeys: false };
 
 function start(): { readonly redis: RedisHealth; readonly words: () => readonly string[] } {
   const lines: string[] = [];

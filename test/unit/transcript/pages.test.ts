@@ -53,7 +53,7 @@ function pagesOf(texts: readonly string[], pageSize: number, maxChars: number): 
 }
 
 function pagesWithFlags(texts: readonly string[], pageSize: number, maxChars: number): [string[], boolean, boolean][] {
-  const body = JSON.stringify(texts.map((text) => ({ text })));
+  const body = JSON.stringify(texts.map((text, start) => ({ start, text })));
   const pager = new TranscriptPager(parseTranscript(body, 'utterances_json'));
   return walk(pager, { pageSize, maxChars }, false).map((page) => [
     page.segments.map((segment) => `${segment.index}:${segment.text}`),

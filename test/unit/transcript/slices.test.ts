@@ -20,29 +20,30 @@ async function countPauses<T>(steps: Slices<T>): Promise<[T, number]> {
   return [result, pauses];
 }
 
-test('steps run to the end, with a pause after each', async () => {
+test('slices run to the end, with a pause after each', async () => {
   expect(await countPauses(countTo(3))).toEqual([3, 3]);
 });
 
 test.each(['speaker_text', 'webvtt', 'srt', 'utterances_json'] as const)(
-  'a long body of %s is parsed in many steps, to the same end as at once',
+  'a long body of %s is read in many slices, to the same end as at once',
   async (format) => {
     const body = renderTranscript(salesCall(400_000), format);
     const [parsed, pauses] = await countPauses(parseSlices(body, format));
     expect(parsed).toEqual(parseTranscript(body, format));
     expect(pauses).toBeGreaterThanOrEqual(Math.floor(body.length / 65_536));
-    expect(pauses).toBeLessThanOrEqual(Math.ceil(body.length / 16_384) + 1);
+    // Every form looks at the body, some of them twice.
+    expect(pauses).toBeLessThanOrEqual(Math.ceil(body.length / 4096));
   },
 );
 
-test('a cue of half a million tags and references is parsed in many steps', async () => {
+test('a cue of half a million tags and references is read in many slices', async () => {
   const body = `WEBVTT\n\n00:01.000 --> 00:02.000\n${'<b>&amp;\r\n'.repeat(50_000)}`;
   const [parsed, pauses] = await countPauses(parseSlices(body, 'webvtt'));
   expect(parsed.text).toBe('&\n'.repeat(50_000).trimEnd());
   expect(pauses).toBeGreaterThanOrEqual(20);
 });
 
-test('the index of a long text with tiny pages is made in many steps, and only once', async () => {
+test('the index of a long text with tiny pages is made in many slices, and only once', async () => {
   const pager = new TranscriptPager(parseTranscript('x'.repeat(200_000), null));
   const request = { page: 150_000, pageSize: 1, maxChars: 1, raw: false };
   const [page, pauses] = await countPauses(pager.pageSlices(request));

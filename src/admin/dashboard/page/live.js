@@ -79,6 +79,12 @@ async function loadKeys() {
   }
 }
 
+/**
+ * What-if of several classes at once: the fresh times that predictions suppose, by class.
+ * @type {Store<Record<string, string>>}
+ */
+export const asIf = new Store({});
+
 export const live = {
   readiness: new Live(OFTEN_MS, () => call('readyz')),
   maintenance: new Live(OFTEN_MS, () => call('showMaintenance')),
@@ -86,7 +92,7 @@ export const live = {
   who: new Live(60_000, async () => (await call('whoAmI')).who),
   history: new Live(OFTEN_MS, () => call('history')),
   stats: new Live(SELDOM_MS, () => call('cacheStats')),
-  advice: new Live(OFTEN_MS, async () => (await call('advice')).classes),
+  advice: new Live(OFTEN_MS, () => call('advice', { query: asIf.value })),
   ttls: new Live(SELDOM_MS, async () => (await call('listTtls')).classes),
   top: new Live(SELDOM_MS, () => call('cacheTop', { query: { limit: '10' } })),
   keys: new Live(SELDOM_MS, loadKeys),

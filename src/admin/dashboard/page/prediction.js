@@ -36,21 +36,45 @@ export function predict(curve, freshMs) {
     storeCallsPerRead: mix(last.storeCallsPerRead, next.storeCallsPerRead),
     storeCallsPerReadError: Math.max(last.storeCallsPerReadError, next.storeCallsPerReadError),
     upstreamRps: mix(last.upstreamRps, next.upstreamRps),
+    upstreamRpsError: Math.max(last.upstreamRpsError, next.upstreamRpsError),
+    totalRps: mix(last.totalRps, next.totalRps),
     ageP90Ms: mix(last.ageP90Ms, next.ageP90Ms),
     outdatedRatio: isKnown ? mix(last.outdatedRatio ?? 0, next.outdatedRatio ?? 0) : null,
+    outdatedRatioError: isKnown ? Math.max(last.outdatedRatioError ?? 0, next.outdatedRatioError ?? 0) : null,
     extrapolated: last.extrapolated || next.extrapolated,
   };
 }
 
 /**
- * The numbers of a prediction.
- * @type {readonly { readonly name: string, readonly valueOf: (point: CurvePoint) => number | null, readonly show: (value: number) => string }[]}
+ * The numbers of a prediction, and how far chance may move them.
+ * @type {readonly { readonly name: string, readonly valueOf: (point: CurvePoint) => number | null, readonly errorOf: (point: CurvePoint) => number | null, readonly show: (value: number) => string }[]}
  */
 export const MEASURES = [
-  { name: 'Store calls per read', valueOf: ({ storeCallsPerRead }) => storeCallsPerRead, show: decimal },
-  { name: 'Store calls', valueOf: ({ upstreamRps }) => upstreamRps, show: rate },
-  { name: 'Age p90', valueOf: ({ ageP90Ms }) => ageP90Ms, show: duration },
-  { name: 'Outdated', valueOf: ({ outdatedRatio }) => outdatedRatio, show: percent },
+  {
+    name: 'Store calls per read',
+    valueOf: ({ storeCallsPerRead }) => storeCallsPerRead,
+    errorOf: ({ storeCallsPerReadError }) => storeCallsPerReadError,
+    show: decimal,
+  },
+  {
+    name: 'Store calls',
+    valueOf: ({ upstreamRps }) => upstreamRps,
+    errorOf: ({ upstreamRpsError }) => upstreamRpsError,
+    show: rate,
+  },
+  {
+    name: 'Store calls of all classes',
+    valueOf: ({ totalRps }) => totalRps,
+    errorOf: ({ upstreamRpsError }) => upstreamRpsError,
+    show: rate,
+  },
+  { name: 'Age p90', valueOf: ({ ageP90Ms }) => ageP90Ms, errorOf: () => null, show: duration },
+  {
+    name: 'Outdated',
+    valueOf: ({ outdatedRatio }) => outdatedRatio,
+    errorOf: ({ outdatedRatioError }) => outdatedRatioError,
+    show: percent,
+  },
 ];
 
 /**
@@ -58,10 +82,22 @@ export const MEASURES = [
  * @param {CurvePoint | null} point
  */
 export function texts(point) {
-  return MEASURES.map(({ valueOf, show }) => {
+  return MEASURES.map(({ valueOf, errorOf, show }) => {
     const value = point === null ? null : valueOf(point);
-    return value === null ? 'not known' : show(value);
+    if (point === null || value === null) return 'not known';
+    const error = errorOf(point);
+    return error === null ? show(value) : `${show(value)} ±${show(error)}`;
   });
+}
+
+/**
+ * Said of a time that makes the store work harder than it may; empty for any other.
+ * @param {import('./api.js').Answer<'advice'>['load']} load
+ * @param {CurvePoint | null} point
+ */
+export function warningOf({ upstreamRps, limitRps, limit }, point) {
+  if (point === null || point.totalRps <= Math.max(upstreamRps, limitRps)) return '';
+  return `WARNING: the store would get ${rate(point.totalRps)} instead of ${rate(upstreamRps)}, all classes together: more than ${limit}.`;
 }
 
 /**

@@ -42,10 +42,11 @@ function ttlCell(ttl, name) {
 }
 
 /**
- * Sets those of the three TTLs that differ from what is in force. `fresh`: proposed; `note`: what is known of it.
- * @param {{ readonly ttl: Ttl, readonly fresh?: string, readonly note?: string, readonly close: () => void }} props
+ * Sets those of the three TTLs that differ from what is in force. `fresh`: proposed; `note`: what is known of it; `word`:
+ * has to be typed, if it is not empty.
+ * @param {{ readonly ttl: Ttl, readonly fresh?: string, readonly note?: string, readonly word?: string, readonly close: () => void }} props
  */
-export function ChangeTtl({ ttl, fresh = ttl.fresh, note = '', close }) {
+export function ChangeTtl({ ttl, fresh = ttl.fresh, note = '', word = '', close }) {
   const { typed, field } = useTexts({ fresh, stale: ttl.stale, error: ttl.error, length: '' });
   const run = async () => {
     const wanted = NAMES.filter((name) => durationOf(typed[name]) !== ttl[`${name}Ms`]);
@@ -54,7 +55,7 @@ export function ChangeTtl({ ttl, fresh = ttl.fresh, note = '', close }) {
     const end = typed.length.trim() === '' ? {} : { for: written(durationOf(typed.length)) };
     await change('setTtl', { id: ttl.class, body: { ...times, ...end } }, `The TTLs of ${ttl.class} were set.`);
   };
-  return html`<${Ask} title="TTLs of ${ttl.class}" submit="Set" run=${run} close=${close}>
+  return html`<${Ask} title="TTLs of ${ttl.class}" submit="Set" word=${word} run=${run} close=${close}>
     ${note !== '' && html`<p>${note}</p>`} ${NAMES.map((name) => field(name, name, MEANINGS[name]))}
     ${field('length', 'for', 'such as 1h: it then ends by itself; empty: until it is reset')}
     <p class="hint">In force in every process within a second, for stored answers too. The audit records who set it.</p>

@@ -4,32 +4,54 @@ import { useState } from 'preact/hooks';
 import { LineChart, roundTop } from './chart.js';
 import { count, decimal, duration, moment, parseDuration, percent, rate, written } from './format.js';
 import { CLASSES } from './declared.js';
-import { live } from './live.js';
-import { differences, distinct, MEASURES, positionOf, predict, texts } from './prediction.js';
+import { asIf, live } from './live.js';
+import { differences, distinct, MEASURES, positionOf, predict, texts, warningOf } from './prediction.js';
 import { useStore } from './store.js';
 import { ChangeTtl } from './ttl.js';
 import { button, SelectField, table, TextField, useDialog } from './ui.js';
 
-/** @typedef {import('./api.js').Answer<'advice'>['classes'][number]} ClassAdvice */
+/** @typedef {import('./api.js').Answer<'advice'>} Advised */
+/** @typedef {Advised['classes'][number]} ClassAdvice */
 /** @typedef {ClassAdvice['curve'][number]} CurvePoint */
 
-/** @param {{ readonly data: readonly ClassAdvice[] }} props */
-export function WhatIf({ data }) {
+/**
+ * Lists bring evaluations along, so each of the two has a second slider, for the time of the other.
+ * @type {Readonly<Record<string, string>>}
+ */
+const BESIDE = { list: 'evaluation', evaluation: 'list' };
+
+/** @param {{ readonly data: Advised }} props */
+export function WhatIf({ data: { load, classes } }) {
   // The class with most reads comes first, and stays chosen when another one is read more.
-  const [name, setName] = useState(() => data.toSorted((a, b) => b.reads - a.reads)[0]?.class ?? '');
-  const advice = data.find((one) => one.class === name);
+  const [name, setName] = useState(() => classes.toSorted((a, b) => b.reads - a.reads)[0]?.class ?? '');
+  const advice = classes.find((one) => one.class === name);
+  const beside = classes.find((one) => one.class === BESIDE[name]) ?? null;
+  const choose = (/** @type {string} */ chosen) => {
+    setName(chosen);
+    suppose({});
+  };
   const options = CLASSES.map((one) => [one, one]);
   return html`<p class="hint">What another fresh TTL would bring, predicted from the reads of the last day.</p>
-    <${SelectField} label="Class" value=${name} options=${options} onChoice=${setName} />
+    <${SelectField} label="Class" value=${name} options=${options} onChoice=${choose} />
+    ${load.warning !== null && html`<p role="alert">${load.warning}</p>`}
     ${
       advice === undefined || advice.curve.length < 2
         ? html`<p class="empty">No predictions for ${name} yet. ${advice?.recommendation.why}</p>`
-        : html`<${Prediction} key=${name} advice=${advice} />`
+        : html`<${Prediction} key=${name} advice=${advice} load=${load} beside=${beside} />`
     }`;
 }
 
-/** @param {{ readonly advice: ClassAdvice }} props */
-function Prediction({ advice }) {
+/**
+ * Asks for predictions as if these times were in force.
+ * @param {Record<string, string>} times
+ */
+function suppose(times) {
+  asIf.set(times);
+  void live.advice.refresh();
+}
+
+/** @param {{ readonly advice: ClassAdvice, readonly load: Advised['load'], readonly beside: ClassAdvice | null }} props */
+function Prediction({ advice, load, beside }) {
   const { curve, current, recommendation } = advice;
   const ttl = useStore(live.ttls).data?.find((one) => one.class === advice.class) ?? null;
   const inForce = ttl?.fresh ?? written(current?.freshMs ?? 0);
@@ -43,14 +65,22 @@ function Prediction({ advice }) {
     const nearest = curve[Math.min(curve.length - 1, Math.max(0, Math.round(index)))];
     if (nearest !== undefined) setTyped(written(nearest.freshMs));
   };
+  const warning = warningOf(load, point);
   const isChange = ttl !== null && chosenMs !== null && chosenMs !== ttl.freshMs;
   const ask = () => {
-    const proposed = { ttl, fresh: typed, note: noteOf(current, point) };
+    const proposed = {
+      ttl,
+      fresh: typed,
+      note: `${warning} ${noteOf(current, point)}`.trim(),
+      word: warning && 'force',
+    };
     open((close) => html`<${ChangeTtl} ...${proposed} close=${close} />`);
   };
   const label = isChange ? `Set to ${written(chosenMs)} …` : 'In force';
   return html`<${Charts} advice=${advice} place=${place} />
-    <${Slider} curve=${curve} place=${place} point=${point} choose=${choose} />
+    <${Slider} name="Fresh TTL" curve=${curve} place=${place} point=${point} choose=${choose} />
+    ${beside !== null && beside.curve.length > 1 && html`<${Beside} advice=${beside} />`}
+    ${warning !== '' && html`<p role="alert">${warning}</p>`}
     <div class="halves">
       <div class="view">
         <${TextField} label="Fresh for" value=${typed ?? inForce} onText=${setTyped} help=${placeText(curve, place)} />
@@ -65,6 +95,25 @@ function Prediction({ advice }) {
       ${table('Predictions', ['Fresh for', 'Basis', ...MEASURES.map(({ name }) => `#${name}`)], distinct(curve))}
     </details>
     ${dialog}`;
+}
+
+/**
+ * The time of the other class: everything else is predicted as if it were in force.
+ * @param {{ readonly advice: ClassAdvice }} props
+ */
+function Beside({ advice: { class: name, curve, current } }) {
+  const isSupposed = useStore(asIf)[name] !== undefined;
+  const choose = (/** @type {number} */ index) => {
+    const point = curve[index];
+    if (point !== undefined) suppose({ [name]: written(point.freshMs) });
+  };
+  const place = positionOf(curve, current?.freshMs ?? 0);
+  return html`<p class="hint">
+      With ${name} fresh for
+      <strong>${duration(current?.freshMs ?? 0)}</strong>${isSupposed ? ', if it were set. ' : ', as in force. '}
+      ${isSupposed && button('As in force', () => suppose({}))}
+    </p>
+    <${Slider} name=${`TTL supposed for ${name}`} curve=${curve} place=${place} point=${current} choose=${choose} />`;
 }
 
 /** @param {{ readonly recommendation: ClassAdvice['recommendation'], readonly chosenMs: number | null, readonly choose: (typed: string) => void }} props */
@@ -121,13 +170,13 @@ function linesOf(curve, id, valueOf) {
   ];
 }
 
-/** @param {{ readonly curve: readonly CurvePoint[], readonly place: number | null, readonly point: CurvePoint | null, readonly choose: (place: number) => void }} props */
-function Slider({ curve, place, point, choose }) {
+/** @param {{ readonly name: string, readonly curve: readonly CurvePoint[], readonly place: number | null, readonly point: CurvePoint | null, readonly choose: (place: number) => void }} props */
+function Slider({ name, curve, place, point, choose }) {
   const onInput = (/** @type {{ currentTarget: HTMLInputElement }} */ event) =>
     choose(Number(event.currentTarget.value));
   const said = point === null ? 'not known' : `${duration(point.freshMs)}: ${named(texts(point))}`;
   const range = { type: 'range', min: 0, max: curve.length - 1, step: 1, value: Math.round(place ?? 0) };
-  return html`<input class="slider" aria-label="Fresh TTL" aria-valuetext=${said} ...${range} onInput=${onInput} />`;
+  return html`<input class="slider" aria-label=${name} aria-valuetext=${said} ...${range} onInput=${onInput} />`;
 }
 
 /**

@@ -26,15 +26,18 @@ test.each([
   ['an empty body of no known format', null, '', true],
   ['prose', null, 'Two people met.\n\nThey talked.', false],
   ['prose that the store takes for utterances', 'utterances_json', 'Two people met.', false],
-] as const)('T1: %s: the body as it is, and whether it parses', async (_what, format, body, isFormatSupported) => {
-  const subject = newSubject();
-  const { id: evaluationId, workspaceId } = subject;
-  gateway.store.put({ transcripts: [aTranscript({ evaluationId, workspaceId, format, body })] });
-  const key = await keyFor(gateway, subject, { scopes: ['reports.read'] });
-  const reply = await gateway.get(GET_REPORT_TRANSCRIPT.path(subject), { key });
-  expect(reply.status).toBe(200);
-  expect(reply.text).toBe(JSON.stringify({ transcript: body, isFormatSupported }));
-});
+] as const)(
+  'T1, T11: %s: the body as it is, and whether it is read as one of the forms',
+  async (_what, format, body, isFormatSupported) => {
+    const subject = newSubject();
+    const { id: evaluationId, workspaceId } = subject;
+    gateway.store.put({ transcripts: [aTranscript({ evaluationId, workspaceId, format, body })] });
+    const key = await keyFor(gateway, subject, { scopes: ['reports.read'] });
+    const reply = await gateway.get(GET_REPORT_TRANSCRIPT.path(subject), { key });
+    expect(reply.status).toBe(200);
+    expect(reply.text).toBe(JSON.stringify({ transcript: body, isFormatSupported }));
+  },
+);
 
 test('T1: lone surrogates become U+FFFD on intake', async () => {
   const subject = newSubject();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { CACHE_CLASSES, overridesFor } from '../../../../src/cache/ttl-policy.ts';
-import { adviceOf } from '../../../../src/cache/what-if/advice.ts';
+import { adviceOf, type AdviceOptions } from '../../../../src/cache/what-if/advice.ts';
 import { zipfTrace } from '../../../support/read-traces.ts';
 import { adviceFor, outdatedLimitOf, Watched } from '../../../support/watched.ts';
 
@@ -17,7 +17,7 @@ function watch(refreshes: number, changed: number): Watched {
 
 test('all classes have advice, also those that nobody reads', () => {
   const { ttl, clock } = new Watched();
-  const all = adviceOf([], { ttl, outdatedLimitOf, nowMs: clock.nowMs() });
+  const { classes: all } = adviceOf([], { ttl, outdatedLimitOf, nowMs: clock.nowMs() });
   expect(all.map((each) => each.class)).toEqual(CACHE_CLASSES);
   expect(all[0]).toEqual({
     class: 'list',
@@ -27,7 +27,8 @@ test('all classes have advice, also those that nobody reads', () => {
     current: null,
     measured: null,
     curve: [],
-    recommendation: { freshMs: null, why: 'No reads were seen yet.' },
+    changes: [],
+    recommendation: { freshMs: null, why: 'No reads were seen yet.', warning: null },
   });
 });
 
@@ -38,7 +39,6 @@ test('the models of several processes, each with its own keys, say together what
     const key = TRACE.keys[index] ?? 0;
     one.readAt(afterMs, `ev_${key}`);
     several[key % 4]?.read(`ev_${key}`);
-    if (index % 10 > 0) continue;
     one.refreshed('evaluation', index % 100 === 0, 300_000);
     several[index % 3]?.refreshed('evaluation', index % 100 === 0, 300_000);
   }
@@ -100,6 +100,62 @@ describe('the time in force', () => {
   });
 });
 
+/** Records that change every minute, kept for ten: only a much shorter time would keep the limit. */
+function watchChanging() {
+  const watched = new Watched();
+  watched.ttl.override('transcript', overridesFor({ freshMs: 600_000, staleMs: 0 }, null));
+  for (let read = 0; read < 3600; read++) {
+    watched.readAt(read * 1000, 'a', 'transcript');
+    if (read % 30 === 0) watched.refreshed('transcript', read % 60 === 0, 30_000, 'a');
+  }
+  const adviceWith = (options: Partial<AdviceOptions> = {}) => {
+    const basis = { ttl: watched.ttl, outdatedLimitOf, nowMs: watched.clock.nowMs() };
+    const { load, classes } = adviceOf([watched.whatIf.report()], { ...basis, ...options });
+    return { load, advice: classes.find((each) => each.class === 'transcript') };
+  };
+  return { watched, adviceWith };
+}
+
+describe('what the store may be asked for', () => {
+  test('is twice the calls in force: a time that costs more is not recommended, unless the operator insists', () => {
+    const { adviceWith } = watchChanging();
+    const { load, advice } = adviceWith();
+    expect(advice?.recommendation).toMatchObject({ freshMs: null, warning: null });
+    expect(advice?.recommendation.why).toMatch(
+      /^The times that keep the limit of 2 % outdated answers \(1500ms or less\) would take the store from 0\.002 to 0\.5 calls a second, all classes together, more than twice what the times in force cost \(0\.004\)\. They are only recommended with --force\.$/,
+    );
+    expect(load).toMatchObject({ warning: null, recommendedRps: load.upstreamRps, limitRps: 2 * load.upstreamRps });
+    const forced = adviceWith({ force: true });
+    expect(forced.advice?.recommendation).toMatchObject({ freshMs: 1500 });
+    expect(forced.advice?.recommendation.warning).toMatch(/^WARNING: /);
+    expect(forced.load.warning).toMatch(/^WARNING: the recommended times would cost the store 0\.5 calls a second/);
+  });
+
+  test('is what the configuration and the operator allow, if that is less', () => {
+    const { adviceWith } = watchChanging();
+    const { load } = adviceWith({ maxRequestsPerSecond: 3, budgetRps: 0.001 });
+    expect(load).toMatchObject({ limitRps: 0.001, limit: 'the budget' });
+    expect(load.warning).toMatch(
+      /^WARNING: the times in force cost the store 0\.002 calls a second, more than the budget/,
+    );
+    expect(adviceWith({ maxRequestsPerSecond: 0.003 }).load.limit).toBe('upstream.maxRequestsPerSecond');
+  });
+
+  test('is for all classes together: what one of them gets the others do not', () => {
+    const { watched, adviceWith } = watchChanging();
+    watched.ttl.override('rubric', overridesFor({ freshMs: 1_200_000, staleMs: 0 }, null));
+    for (let read = 0; read < 3600; read++) {
+      watched.read(`${read % 300}`, 'rubric');
+      watched.clock.advance(1000);
+    }
+    const { load, advice } = adviceWith();
+    const each = advice?.curve.map(({ upstreamRps, totalRps }) => totalRps - upstreamRps) ?? [];
+    for (const others of each) expect(others).toBeCloseTo(load.upstreamRps - (advice?.current?.upstreamRps ?? 0), 10);
+    expect(load.upstreamRps).toBeGreaterThan(10 * (advice?.current?.upstreamRps ?? 1));
+    expect(advice?.current?.totalRps).toBe(load.upstreamRps);
+  });
+});
+
 describe('the recommendation', () => {
   test('is none of a few reads', () => {
     const watched = new Watched();
@@ -107,6 +163,7 @@ describe('the recommendation', () => {
     expect(watched.advice().recommendation).toEqual({
       freshMs: null,
       why: 'Only 999 reads were seen in 16m 38s: too few for a recommendation, which needs 1,000.',
+      warning: null,
     });
   });
 
@@ -120,6 +177,7 @@ describe('the recommendation', () => {
     expect(recommendation).toEqual({
       freshMs: null,
       why: `Only ${seen} of the 30 refreshes were seen that it takes to tell how fast the records change.`,
+      warning: null,
     });
     expect(new Set(curve.map(({ outdatedRatio }) => outdatedRatio))).toEqual(new Set([null]));
   });
@@ -141,7 +199,7 @@ describe('the recommendation', () => {
     expect(recommendation.freshMs).toBe(best?.freshMs);
     expect(best?.freshMs).toBeGreaterThan(current?.freshMs ?? Number.MAX_VALUE);
     expect(recommendation.why).toMatch(
-      /^\d+[mh] instead of 30s would take the hit ratio from [\d.]+ % to [\d.]+ % and the store from [\d.]+ to [\d.]+ calls a second, with [\d.]+ % of the answers outdated instead of [\d.]+ % \(limit 2 %\)\.$/,
+      /^\d+[mh] instead of 30s would take the hit ratio from [\d.]+ % to [\d.]+ % and the store from [\d.]+ to [\d.]+ calls a second, all classes together, with [\d.]+ % of the answers outdated instead of [\d.]+ % \(limit 2 %\)\.$/,
     );
   });
 
@@ -160,6 +218,7 @@ describe('the recommendation', () => {
     expect(watched.advice().recommendation).toEqual({
       freshMs: null,
       why: '5m, the time in force, is longer than traffic was watched (3m 19s).',
+      warning: null,
     });
   });
 

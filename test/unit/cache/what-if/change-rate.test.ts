@@ -14,13 +14,13 @@ function refreshes(count: number, rates: readonly number[], longestMs: number): 
   for (let refresh = 0; refresh < count; refresh++) {
     const sinceMs = longestMs ** random.next() * 1000 ** 0.5;
     const isChanged = random.next() < -Math.expm1(-(rates[refresh % rates.length] ?? 0) * sinceMs);
-    tally.add(isChanged, sinceMs, 0);
+    tally.add({ band: 0, changed: isChanged ? 1 : 0, sinceMs, weight: 1 }, 0);
   }
   return comparisonsOf(tally);
 }
 
 function comparisonsOf(tally: ChangeTally): readonly Comparisons[] {
-  return tally.rows().map(([bucket, seen, changed]) => ({ sinceMs: middleOf(bucket), seen, changed }));
+  return tally.rows().map(([, bucket, seen, changed]) => ({ sinceMs: middleOf(bucket), seen, changed }));
 }
 
 test('nothing is known without a refresh, nor of fewer than thirty', () => {
@@ -52,7 +52,8 @@ describe('the share that is out of date, learned from refreshes, is the true one
     const tally = new ChangeTally(0);
     for (let refresh = 0; refresh < 20_000; refresh++) {
       const rate = rates[refresh % rates.length] ?? 0;
-      tally.add(random.next() < -Math.expm1(-rate * 10 * MINUTE_MS), 10 * MINUTE_MS, 0);
+      const changed = random.next() < -Math.expm1(-rate * 10 * MINUTE_MS) ? 1 : 0;
+      tally.add({ band: 0, changed, sinceMs: 10 * MINUTE_MS, weight: 1 }, 0);
     }
     const outdatedAt = learnChanges(comparisonsOf(tally));
     expect(Math.abs((outdatedAt?.(10 * MINUTE_MS) ?? 1) - share(10 * MINUTE_MS))).toBeLessThan(0.015);
@@ -99,7 +100,7 @@ test('a copy of no age is never out of date, and an older one never less than a 
 
 test('changes seen a day ago count half', () => {
   const tally = new ChangeTally(0);
-  for (let time = 0; time < 8; time++) tally.add(true, MINUTE_MS, 0);
-  tally.add(false, MINUTE_MS, DAY_MS);
+  for (let time = 0; time < 8; time++) tally.add({ band: 0, changed: 1, sinceMs: MINUTE_MS, weight: 1 }, 0);
+  tally.add({ band: 0, changed: 0, sinceMs: MINUTE_MS, weight: 1 }, DAY_MS);
   expect(comparisonsOf(tally)).toMatchObject([{ seen: 5, changed: 4 }]);
 });

@@ -1,6 +1,6 @@
 import { overridesFor } from '../../../../src/cache/ttl-policy.ts';
 import { describe, expect, test } from 'vitest';
-import { CANDIDATE_FRESH_MS } from '../../../../src/cache/what-if/tally.ts';
+import { type Ages, bucketOf, CANDIDATE_FRESH_MS } from '../../../../src/cache/what-if/tally.ts';
 import { Watched } from '../../../support/watched.ts';
 
 const HOUR_MS = 3_600_000;
@@ -36,7 +36,7 @@ describe('one key that is read every second for ten seconds', () => {
 });
 
 /** The ages of answers of a TTL of 15 s: two reads, 20 s apart, of a class that is served that long while it is refreshed. */
-function agesOf(staleMs: number): readonly number[] {
+function agesOf(staleMs: number): Ages {
   const watched = new Watched();
   watched.ttl.override('list', overridesFor({ staleMs }, null));
   watched.readAt(0, 'a', 'list');
@@ -48,11 +48,14 @@ function agesOf(staleMs: number): readonly number[] {
 describe('copies served past their freshness', () => {
   test('is the old copy, with its age', () => {
     const ages = agesOf(60_000);
-    expect([ages[0], ages.at(-1), ages.length > 10]).toEqual([5000, 5000, true]);
+    expect(ages).toEqual([
+      [0, 0.5],
+      [bucketOf(20_000), 0.5],
+    ]);
   });
 
   test('is new if the old copy is too old to be served', () => {
-    expect(agesOf(5000)).toEqual([10_000]);
+    expect(agesOf(5000)).toEqual([[0, 1]]);
   });
 });
 
@@ -65,23 +68,42 @@ test('a copy is fresh for nine tenths of its time at least, and never for longer
   expect(watched.point(45_000).calls).toBe(2000);
 });
 
-describe('a key that a list page backfills', () => {
+/** Lists that are fetched at each of these reads. */
+function watchPage(): Watched {
+  const watched = new Watched();
+  watched.ttl.override('list', overridesFor({ freshMs: 1500 }, null));
+  watched.readList('page', ['a']);
+  return watched;
+}
+const callsAt = (watched: Watched, freshMs: number) =>
+  watched.advice().curve.find((point) => point.freshMs === freshMs)?.storeCallsPerRead;
+
+describe('an evaluation on a list', () => {
   test('is held from then on without a call, and refreshed by every page that holds it', () => {
-    const watched = new Watched();
-    watched.backfill('a');
+    const watched = watchPage();
     for (const afterMs of [4000, 8000]) watched.readAt(afterMs, 'a');
-    expect(watched.point(5000)).toMatchObject({ reads: 2, calls: 1 });
-    expect(watched.point(15_000)).toMatchObject({ reads: 2, calls: 0 });
+    expect([callsAt(watched, 5000), callsAt(watched, 15_000)]).toEqual([1 / 2, 0]);
     watched.clock.advance(4000);
-    watched.backfill('a');
+    watched.readList('page', ['a']);
     watched.readAt(16_000, 'a');
-    expect(watched.point(5000)).toMatchObject({ reads: 3, calls: 1 });
+    expect(callsAt(watched, 5000)).toBeCloseTo(1 / 3, 10);
+  });
+
+  test('costs calls again if lists are fetched too seldom: the other times are those in force', () => {
+    const watched = watchPage();
+    for (let second = 4; second < 400; second += 4) {
+      watched.clock.advance(2000);
+      watched.readList('page', ['a']);
+      watched.readAt(1000 * second, 'a');
+    }
+    expect(callsAt(watched, 15_000)).toBe(0);
+    watched.ttl.override('list', overridesFor({ freshMs: 120_000 }, null));
+    expect(callsAt(watched, 15_000)).toBeGreaterThan(0.15);
+    expect(callsAt(watched, 360_000)).toBe(0);
   });
 
   test('is not counted as read', () => {
-    const watched = new Watched();
-    watched.backfill('a');
-    expect(watched.advice()).toMatchObject({ reads: 0, since: null, curve: [] });
+    expect(watchPage().advice()).toMatchObject({ reads: 0, since: null, curve: [] });
   });
 });
 

@@ -1,0 +1,358 @@
+/** What other fresh times of a class would bring, from the simulations of all processes. Pure. */
+import type { CacheClass, CacheTtl } from '../ttl-policy.ts';
+import { type BandRow, learnBands, type Learned } from './change-rate.ts';
+import {
+  type Ages,
+  BUCKETS,
+  CANDIDATE_FRESH_MS,
+  type Counts,
+  middleOf,
+  type TogetherReport,
+  type WhatIfReport,
+} from './tally.ts';
+import { IN_FORCE, LIST_FRESH_MS, WITHOUT_LISTS } from './together.ts';
+
+/** A prediction for one fresh time. Ratios are 0 to 1; an error is two standard errors: chance alone may have moved it so far. */
+export interface Point {
+  readonly freshMs: number;
+  /** The share of reads that are served without waiting for the store. */
+  readonly hitRatio: number;
+  readonly hitRatioError: number;
+  readonly storeCallsPerRead: number;
+  readonly storeCallsPerReadError: number;
+  /** Calls to the store a second. */
+  readonly upstreamRps: number;
+  readonly upstreamRpsError: number;
+  /** Nine of ten answers would be at most this old. */
+  readonly ageP90Ms: number;
+  /** The share of answers, or of the records on lists, that would be out of date; null until it is known how fast records change. */
+  readonly outdatedRatio: number | null;
+  readonly outdatedRatioError: number | null;
+  /** Traffic was not watched for as long as this time: the figures are a guess. */
+  readonly extrapolated: boolean;
+}
+
+export interface Forecast {
+  readonly reads: number;
+  /** Unix milliseconds. */
+  readonly sinceMs: number;
+  /** How many times copies were compared with a new answer. Older ones count less, so it may be a fraction. */
+  readonly comparisons: number;
+  /** In order of time. */
+  readonly curve: readonly Point[];
+  /** The point of the time in force, which is in `curve` too. */
+  readonly current: Point;
+}
+
+/** The simulation of one process. Each key is followed by one process, so those of all add up. */
+type Simulation = Counts & Pick<WhatIfReport, 'atMs'>;
+
+/** A shorter time makes a rate a matter of chance. */
+const SHORTEST_MS = 1000;
+
+/** Null without reads. `listFreshMs`: the fresh time of lists, which bring evaluations along. */
+export function forecastOf(
+  reports: readonly WhatIfReport[],
+  cacheClass: CacheClass,
+  { freshMs, staleMs, listFreshMs }: Pick<CacheTtl, 'freshMs' | 'staleMs'> & { readonly listFreshMs: number },
+): Forecast | null {
+  const simulations = reports.flatMap(({ atMs, classes }) =>
+    classes.flatMap((each) => (each.class === cacheClass && each.counts !== null ? [{ ...each.counts, atMs }] : [])),
+  );
+  const reads = sum(simulations, readsOf);
+  if (reads === 0) return null;
+  const own = rowsOf(reports, cacheClass);
+  const basis: Basis = {
+    simulations,
+    reads,
+    readsPerSecond: (1000 * reads) / Math.max(SHORTEST_MS, coveredMs(simulations)),
+    // Processes that came later count by their share of the reads.
+    watchedMs: sum(simulations, (one) => readsOf(one) * (one.atMs - one.startedMs)) / reads,
+    outdatedOf: cacheClass === 'list' ? outdatedLists(reports, own) : outdatedRecords(own),
+    together: cacheClass === 'evaluation' ? besideLists(reports, listFreshMs) : () => ALONE,
+  };
+  const candidates = CANDIDATE_FRESH_MS.map((_, index) => simulatedPoint(index, basis));
+  const current =
+    candidates.find((point) => point.freshMs === freshMs) ?? interpolated(candidates, { freshMs, staleMs }, basis);
+  return {
+    reads,
+    sinceMs: Math.min(...simulations.map((one) => one.sinceMs)),
+    comparisons: sum(own, ([, , seen]) => seen),
+    curve: [...candidates.filter((point) => point !== current), current].toSorted((a, b) => a.freshMs - b.freshMs),
+    current,
+  };
+}
+
+export function rowsOf(reports: readonly WhatIfReport[], cacheClass: CacheClass): readonly BandRow[] {
+  return reports.flatMap(({ classes }) =>
+    classes.flatMap((each) => (each.class === cacheClass ? each.comparisons : [])),
+  );
+}
+
+interface Basis {
+  readonly simulations: readonly Simulation[];
+  readonly reads: number;
+  readonly readsPerSecond: number;
+  readonly watchedMs: number;
+  readonly outdatedOf: (ages: readonly Aged[]) => Estimate | null;
+  readonly together: (candidate: number) => Beside;
+}
+
+interface Estimate {
+  readonly ratio: number;
+  readonly error: number;
+}
+
+/** A share of the answers: those of that age, of records in that band. */
+interface Aged {
+  readonly band: number;
+  readonly bucket: number;
+  readonly share: number;
+}
+
+function readsOf({ exactReads, otherReads }: Counts): number {
+  return exactReads + otherReads;
+}
+
+/** How long any process watched: those that have ended handed their reads over. */
+function coveredMs(simulations: readonly Simulation[]): number {
+  let [covered, untilMs] = [0, 0];
+  for (const { sinceMs, atMs } of simulations.toSorted((a, b) => a.sinceMs - b.sinceMs)) {
+    covered += Math.max(0, atMs - Math.max(sinceMs, untilMs));
+    untilMs = Math.max(untilMs, atMs);
+  }
+  return covered;
+}
+
+/** The prediction for the candidate of that index. */
+function simulatedPoint(index: number, basis: Basis): Point {
+  const { simulations, readsPerSecond, watchedMs, outdatedOf, together } = basis;
+  const freshMs = CANDIDATE_FRESH_MS[index] ?? 0;
+  const beside = together(index);
+  const calls = times(
+    perRead(simulations, ({ points }) => points[index]?.calls),
+    beside.calls,
+  );
+  const waits = times(
+    perRead(simulations, ({ points }) => points[index]?.waits),
+    beside.waits,
+  );
+  const ages =
+    beside.ages ??
+    agesOf(simulations.map((one) => [one.points[index]?.ages ?? [], one.exactReads + one.sampledWeight]));
+  const outdated = outdatedOf(ages);
+  return {
+    freshMs,
+    hitRatio: 1 - waits.ratio,
+    hitRatioError: waits.error,
+    storeCallsPerRead: calls.ratio,
+    storeCallsPerReadError: calls.error,
+    upstreamRps: calls.ratio * readsPerSecond,
+    upstreamRpsError: calls.error * readsPerSecond,
+    ageP90Ms: percentileOf(ages, 0.9),
+    outdatedRatio: outdated?.ratio ?? null,
+    outdatedRatioError: outdated?.error ?? null,
+    extrapolated: watchedMs < freshMs,
+  };
+}
+
+function times(one: Estimate, factor: Estimate): Estimate {
+  return { ratio: one.ratio * factor.ratio, error: Math.hypot(one.error * factor.ratio, one.ratio * factor.error) };
+}
+
+/**
+ * How often something happens at a read: at exact ones, and at all those for which the sampled ones stand. If these stand
+ * for too few reads, busy keys are missing from the sample; if for too many, it has more than its share of them. It rarely
+ * happens at a read of a busy key, so the difference counts with its share among repeated reads (a regression estimate).
+ * The number varies as in a Poisson process, and each sampled one stands for several.
+ */
+function perRead(
+  all: readonly Simulation[],
+  sumsOf: (one: Simulation) => Counts['points'][number]['calls'] | undefined,
+): Estimate {
+  const [exact, sampled, repeated] = [0, 1, 2].map((at) => sum(all, (one) => sumsOf(one)?.[at] ?? 0));
+  const reads = sum(all, readsOf);
+  const others = sum(all, ({ otherReads }) => otherReads);
+  const weight = sum(all, ({ sampledWeight }) => sampledWeight);
+  const repeats = sum(all, ({ repeatReads }) => repeatReads);
+  const samples = sum(all, ({ sampledReads }) => sampledReads);
+  const share = repeats === 0 ? 1 : (repeated ?? 0) / repeats;
+  const estimate = weight === 0 ? others : (sampled ?? 0) + share * (others - weight);
+  const counted = (exact ?? 0) + Math.min(others, Math.max(0, estimate));
+  const variance = (exact ?? 0) + (sampled ?? 0) * (others / Math.max(1, samples));
+  return { ratio: Math.min(1, counted / reads), error: (2 * Math.sqrt(variance)) / reads };
+}
+
+/** The ages of all answers, from ages with their weights. */
+function agesOf(all: readonly (readonly [ages: Ages, weight: number])[]): readonly Aged[] {
+  const sums = new Map<number, number>();
+  for (const [ages, weight] of all) {
+    const whole = sum(ages, ([, share]) => share);
+    for (const [place, share] of ages) sums.set(place, (sums.get(place) ?? 0) + (weight * share) / whole);
+  }
+  const total = sum([...sums.values()], (count) => count);
+  return [...sums].map(([place, count]) => {
+    return { band: Math.floor(place / BUCKETS), bucket: place % BUCKETS, share: count / total };
+  });
+}
+
+function percentileOf(ages: readonly Aged[], share: number): number {
+  let below = 0;
+  const sorted = ages.toSorted((a, b) => a.bucket - b.bucket);
+  const found = sorted.find((one) => (below += one.share) >= share - 1e-9) ?? sorted.at(-1);
+  return Math.round(middleOf(found?.bucket ?? 0));
+}
+
+/** The share of records that are out of date: each by how long it had been unchanged. */
+function outdatedRecords(rows: readonly BandRow[]): Basis['outdatedOf'] {
+  const bands = learnBands(rows);
+  if (bands === null) return () => null;
+  return (ages) =>
+    totalOf(bands, (band) =>
+      shareOutdated(
+        ages.filter((one) => one.band === band),
+        bands[band],
+      ),
+    );
+}
+
+/**
+ * The share of a list's records that are out of date, or are missing because they are new (band 0). The records on lists
+ * are in all bands, whatever the age of the list.
+ */
+function outdatedLists(reports: readonly WhatIfReport[], rows: readonly BandRow[]): Basis['outdatedOf'] {
+  const bands = learnBands(rows.filter(([band]) => band > 0)) ?? [];
+  const [added] = learnBands(rows.filter(([band]) => band === 0)) ?? [];
+  if (added === undefined) return () => null;
+  const items = Array.from(bands, (_, band) => sum(reports, ({ together }) => together?.items[band] ?? 0));
+  const all = Math.max(
+    1,
+    sum(items, (count) => count),
+  );
+  return (ages) => {
+    const changed = totalOf(bands, (band) => (shareOutdated(ages, bands[band]) * (items[band] ?? 0)) / all);
+    const missing = totalOf([added], () => shareOutdated(ages, added));
+    const ratio = 1 - (1 - changed.ratio) * (1 - missing.ratio);
+    return { ratio, error: Math.hypot(changed.error, missing.error) };
+  };
+}
+
+function shareOutdated(ages: readonly Aged[], learned: Learned | undefined): number {
+  return sum(ages, ({ bucket, share }) => share * (learned?.outdatedAt(middleOf(bucket)) ?? 0));
+}
+
+/** A band's share is as uncertain as the number of changes that it was learned from. */
+function totalOf(bands: readonly Learned[], shareOf: (band: number) => number): Estimate {
+  const shares = bands.map((_, band) => shareOf(band));
+  const variance =
+    sum(shares, (share) => share) === 0
+      ? 0
+      : sum([...shares.entries()], ([band, share]) => share ** 2 / (1 + (bands[band]?.changed ?? 0)));
+  return {
+    ratio: Math.min(
+      1,
+      sum(shares, (share) => share),
+    ),
+    error: 2 * Math.sqrt(variance),
+  };
+}
+
+/** What becomes of calls, waits and ages beside lists. */
+interface Beside {
+  readonly calls: Estimate;
+  readonly waits: Estimate;
+  /** Null if there are no lists. */
+  readonly ages: readonly Aged[] | null;
+}
+const CERTAINLY_ALL: Estimate = { ratio: 1, error: 0 };
+const ALONE: Beside = { calls: CERTAINLY_ALL, waits: CERTAINLY_ALL, ages: null };
+
+/** So many reads show what the time of lists in force brings; until then it is told by the times next to it. */
+const MIN_IN_FORCE = 300;
+
+/** Evaluations beside lists with that fresh time. */
+function besideLists(reports: readonly WhatIfReport[], listFreshMs: number): Basis['together'] {
+  const all = reports.flatMap(({ together }) => together ?? []);
+  if (all.length === 0) return () => ALONE;
+  const exact = all.filter(({ inForceMs }) => inForceMs === listFreshMs);
+  const isKnown = sum(exact, ({ beside }) => beside.calls[0] ?? 0) >= MIN_IN_FORCE;
+  const worlds = isKnown ? [{ world: IN_FORCE, weight: 1 }] : worldsNextTo(listFreshMs);
+  const from = isKnown ? exact : all;
+  return (candidate) => {
+    const ratio = (of: 'calls' | 'waits'): Estimate => {
+      const base = sum(from, (one) => (isKnown ? one.beside : one.worlds[WITHOUT_LISTS])?.[of][candidate] ?? 0);
+      if (base === 0) return CERTAINLY_ALL;
+      const counted = sum(
+        worlds,
+        ({ world, weight }) => weight * sum(from, (one) => one.worlds[world]?.[of][candidate] ?? 0),
+      );
+      return { ratio: counted / base, error: (2 * Math.sqrt(counted + 1)) / base };
+    };
+    const ages = worlds.flatMap(({ world, weight }) =>
+      from.map((one) => [one.worlds[world]?.ages[candidate] ?? [], weight * weightOf(one)] as const),
+    );
+    return { calls: ratio('calls'), waits: ratio('waits'), ages: agesOf(ages) };
+  };
+}
+
+/** Nearly every read calls the store at the shortest time. */
+function weightOf({ worlds }: TogetherReport): number {
+  return Math.max(1, worlds[WITHOUT_LISTS]?.calls[0] ?? 0);
+}
+
+/** Between two times it is by the logarithm of the time. */
+function worldsNextTo(listFreshMs: number) {
+  const next = LIST_FRESH_MS.findIndex((freshMs) => freshMs >= listFreshMs);
+  if (next <= 0) return [{ world: next < 0 ? LIST_FRESH_MS.length - 1 : 0, weight: 1 }];
+  const [low, high] = [LIST_FRESH_MS[next - 1] ?? 1, LIST_FRESH_MS[next] ?? 1];
+  const share = Math.log(listFreshMs / low) / Math.log(high / low);
+  return [
+    { world: next - 1, weight: 1 - share },
+    { world: next, weight: share },
+  ];
+}
+
+/**
+ * Between the candidates next to it: calls fall as a power of the time, waits with its logarithm; ages and what they bring
+ * grow with the time itself. Beyond the last candidate it is as that. With no time every read is a call to the store, and
+ * waits for it unless old copies are served meanwhile.
+ */
+function interpolated(
+  candidates: readonly Point[],
+  { freshMs, staleMs }: Pick<CacheTtl, 'freshMs' | 'staleMs'>,
+  { readsPerSecond, watchedMs }: Basis,
+): Point {
+  const [first, last] = [candidates[0], candidates.at(-1)];
+  if (first === undefined || last === undefined) throw new RangeError('there are no candidates');
+  const above = candidates.find((point) => point.freshMs > freshMs) ?? { ...last, freshMs: freshMs + 1 };
+  const waiting = { hitRatio: 0, ageP90Ms: 0, outdatedRatio: first.outdatedRatio === null ? null : 0 };
+  const atNothing = { ...first, freshMs: 0, storeCallsPerRead: 1, ...(staleMs > 0 ? {} : waiting) };
+  const below = candidates.findLast((point) => point.freshMs < freshMs) ?? atNothing;
+  const share = (freshMs - below.freshMs) / (above.freshMs - below.freshMs);
+  const ratio =
+    below.freshMs === 0 ? share : Math.log(freshMs / below.freshMs) / Math.log(above.freshMs / below.freshMs);
+  const storeCallsPerRead = mixPowers(below.storeCallsPerRead, above.storeCallsPerRead, ratio);
+  const isLearned = below.outdatedRatio !== null && above.outdatedRatio !== null;
+  return {
+    ...above,
+    freshMs,
+    hitRatio: mix(below.hitRatio, above.hitRatio, ratio),
+    storeCallsPerRead,
+    upstreamRps: storeCallsPerRead * readsPerSecond,
+    ageP90Ms: Math.round(mix(below.ageP90Ms, above.ageP90Ms, share)),
+    outdatedRatio: isLearned ? mix(below.outdatedRatio, above.outdatedRatio, share) : null,
+    extrapolated: watchedMs < freshMs,
+  };
+}
+
+function mix(from: number, to: number, share: number): number {
+  return from + share * (to - from);
+}
+
+function mixPowers(from: number, to: number, share: number): number {
+  return from > 0 && to > 0 ? from * (to / from) ** share : mix(from, to, share);
+}
+
+export function sum<T>(all: readonly T[], amountOf: (one: T) => number): number {
+  return all.reduce((total, one) => total + amountOf(one), 0);
+}

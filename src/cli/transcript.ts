@@ -1,0 +1,121 @@
+/** `evalgate transcript`: shows how a file would be read, so that a store's team can try its own transcripts. */
+import { readFileSync } from 'node:fs';
+import { buffer } from 'node:stream/consumers';
+import { Argument, type Command, Option } from 'commander';
+import { TRANSCRIPT_FORMATS, type TranscriptFormat } from '../domain/records.ts';
+import { parseSlices } from '../transcript/parse.ts';
+import { runToEnd } from '../transcript/slices.ts';
+import { spokenLine } from '../transcript/speakers.ts';
+import type { ParsedTranscript } from '../transcript/turn-writer.ts';
+import { CliError, makeCommand, print } from './command.ts';
+import { columns, countText } from './format.ts';
+
+/** So much is shown; --json has all. */
+const MAX_SHOWN_POINTS = 70;
+const MAX_SHOWN_TURNS = 20;
+const MAX_SHOWN_SPEAKERS = 20;
+const MAX_LINE_UNITS = 400;
+
+interface Turn {
+  readonly index: number;
+  readonly text: string;
+}
+
+interface Speaker {
+  readonly name: string;
+  readonly turns: number;
+}
+
+export function transcriptCommand(): Command {
+  const command = makeCommand({
+    name: 'transcript',
+    summary: 'show how a transcript is read: its form, turns and speakers',
+    details:
+      'The file is read as a transcript of the store would be; docs/transcripts.md describes the forms. It needs no running gateway. --json prints every turn whole.',
+    examples: [
+      'evalgate transcript call.vtt',
+      'evalgate transcript call.txt --format speaker_text --json',
+      'cat call.srt | evalgate transcript -',
+    ],
+  });
+  return command
+    .addArgument(new Argument('<file>', 'the transcript, in UTF-8; - for standard input'))
+    .addOption(new Option('--format <format>', 'what the store calls it: a hint').choices(TRANSCRIPT_FORMATS))
+    .action(async (path: string, { format = null }: { format?: TranscriptFormat | null }) => {
+      const parsed = runToEnd(parseSlices(await readBody(path), format));
+      const turns = turnsOf(parsed);
+      const speakers = speakersOf(turns);
+      const document = { form: parsed.form, isFormatSupported: parsed.form !== null, turnCount: turns.length };
+      print(command, { ...document, speakers, turns }, report(parsed, turns, speakers));
+    });
+}
+
+/** The file as text. Throws CliError if it cannot be read or is not UTF-8. */
+async function readBody(path: string): Promise<string> {
+  const bytes = path === '-' ? await buffer(process.stdin) : readFileOrThrow(path);
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw new CliError(
+      `${path}: it is not UTF-8, in which the store sends transcripts; convert it, for example with iconv`,
+    );
+  }
+}
+
+function readFileOrThrow(path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    throw new CliError(`${path}: it cannot be read (${reason}); give the path of a file, or - for standard input`);
+  }
+}
+
+function turnsOf({ text, textStarts, turnCount }: ParsedTranscript): Turn[] {
+  return Array.from({ length: turnCount }, (_, index) => {
+    return { index, text: text.slice(textStarts[index], (textStarts[index + 1] ?? 0) - 1) };
+  });
+}
+
+/** Who speaks in how many turns, the most talkative first. Turns of nobody are not counted. */
+function speakersOf(turns: readonly Turn[]): Speaker[] {
+  const counts = new Map<string, number>();
+  for (const { text } of turns) {
+    const name = speakerOf(text);
+    if (name !== null) counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  return [...counts].map(([name, count]) => ({ name, turns: count })).toSorted((a, b) => b.turns - a.turns);
+}
+
+/** The speaker that the text of a turn begins with. */
+function speakerOf(text: string): string | null {
+  const [line = ''] = text.slice(0, MAX_LINE_UNITS).split('\n', 1);
+  const parts = spokenLine(line, 0, line.length);
+  return parts === null ? null : line.slice(parts.nameStart, parts.nameEnd);
+}
+
+function report({ form, body }: ParsedTranscript, turns: readonly Turn[], speakers: readonly Speaker[]): string {
+  const known = form === null ? 'none that is known; paragraphs are the turns' : form;
+  const counts = `${countText(turns.length, 'turn')} of ${countText(speakers.length, 'speaker')}, ${countText(body.length, 'character')}`;
+  const sections = [`Form: ${known}\n${counts}`];
+  if (speakers.length > 0) {
+    const rows = speakers.slice(0, MAX_SHOWN_SPEAKERS).map(({ name, turns: count }) => [shortened(name), count]);
+    sections.push(columns([['SPEAKER', 'TURNS'], ...rows]) + more(speakers.length - MAX_SHOWN_SPEAKERS));
+  }
+  if (turns.length > 0) {
+    const rows = turns.slice(0, MAX_SHOWN_TURNS).map(({ index, text }) => [index, shortened(text)]);
+    sections.push(columns([['TURN', 'TEXT'], ...rows]) + more(turns.length - MAX_SHOWN_TURNS));
+  }
+  return sections.join('\n\n');
+}
+
+/** The beginning of a text on one line. */
+function shortened(text: string): string {
+  const points = Array.from(text.slice(0, 2 * MAX_SHOWN_POINTS).replaceAll(/\s+/g, ' '));
+  const shown = points.slice(0, MAX_SHOWN_POINTS).join('');
+  return points.length > MAX_SHOWN_POINTS || text.length > 2 * MAX_SHOWN_POINTS ? `${shown}…` : shown;
+}
+
+function more(count: number): string {
+  return count > 0 ? `\n... and ${count} more; --json has all` : '';
+}

@@ -1,0 +1,84 @@
+/** `evalgate transcript` on files and standard input. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { runCli, runJson } from '../support/cli.ts';
+
+const BODY = 'Weekly call\n\nAnn Example  0:03\nGood morning.\n\nBo  0:09\nHello.\n\nAnn Example  0:12\nShall we?\n';
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'transcript-'));
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+async function file(content: string | Uint8Array): Promise<string> {
+  const path = join(folder, 'call.txt');
+  await writeFile(path, content);
+  return path;
+}
+
+test('a file is shown with its form, speakers and turns', async () => {
+  const { status, stdout } = await runCli(['transcript', await file(BODY)]);
+  expect(status).toBe(0);
+  expect(stdout).toBe(`Form: headed turns
+4 turns of 2 speakers, 91 characters
+
+SPEAKER      TURNS
+Ann Example  2
+Bo           1
+
+TURN  TEXT
+0     Weekly call
+1     Ann Example: Good morning.
+2     Bo: Hello.
+3     Ann Example: Shall we?
+`);
+});
+
+test('--json has every turn whole, and - is standard input', async () => {
+  const words = 'word '.repeat(100).trim();
+  expect(await runJson(['transcript', '-', '--format', 'webvtt'], { stdin: `Ann: ${words}\nBo: yes` })).toEqual({
+    form: 'spoken lines',
+    isFormatSupported: true,
+    turnCount: 2,
+    speakers: [
+      { name: 'Ann', turns: 1 },
+      { name: 'Bo', turns: 1 },
+    ],
+    turns: [
+      { index: 0, text: `Ann: ${words}` },
+      { index: 1, text: 'Bo: yes' },
+    ],
+  });
+});
+
+test('many turns are shown in part, and no control character reaches the terminal', async () => {
+  const body = Array.from({ length: 30 }, (_, i) => `Ann\u001B[31m\u009B${i}: ${'x\u0007'.repeat(50)}`).join('\n');
+  const { stdout } = await runCli(['transcript', await file(body)]);
+  expect(stdout).toContain('... and 10 more; --json has all');
+  expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
+});
+
+test('a file in no form is shown by its paragraphs', async () => {
+  const { status, stdout } = await runCli(['transcript', await file('First.\n\nSecond.\n')]);
+  expect(status).toBe(0);
+  expect(stdout).toContain('Form: none that is known; paragraphs are the turns\n2 turns of 0 speakers');
+});
+
+test.each([
+  ['a file that is not there', () => '/nowhere/call.txt', 'it cannot be read (ENOENT)'],
+  ['a folder', () => folder, 'it cannot be read (EISDIR)'],
+  ['Latin-1', () => file(Uint8Array.of(0x41, 0x3a, 0x20, 0xe9)), 'it is not UTF-8'],
+])('%s is reported', async (_what, path, message) => {
+  const { status, stdout, stderr } = await runCli(['transcript', await path()]);
+  expect([status, stdout]).toEqual([1, '']);
+  expect(stderr).toContain(message);
+});
+
+test('an unknown format is a wrong call', async () => {
+  const { status, stderr } = await runCli(['transcript', '-', '--format', 'docx'], { stdin: '' });
+  expect(status).toBe(2);
+  expect(stderr).toContain('Allowed choices are speaker_text, webvtt, srt, utterances_json');
+});

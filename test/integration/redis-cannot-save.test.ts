@@ -1,0 +1,97 @@
+/** A Redis that cannot save (MISCONF, its default when its disk is full): it refuses writes and PING, and answers reads. */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { newToken } from '../../src/keys/token.ts';
+import { messageOf, readinessOf } from '../support/admin.ts';
+import { runCli } from '../support/cli.ts';
+import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { dependency, type GatewayFleet, nth, quotasAreExact, startFleet, WITHIN } from '../support/gateway-fleet.ts';
+import { anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../support/records.ts';
+import { atEach, untilAll, withClient } from '../support/redis/client.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
+
+const CALL = `/v2/calls/${EVALUATION_ID}`;
+const FINDING = 'cannot save to its disk (MISCONF): make room there, or see why in its log';
+const WANTED = { name: 'n', workspaceIds: [WORKSPACE_A], scopes: ['calls.read'] };
+
+let redis: TestRedis;
+let fleet: GatewayFleet;
+let gateway: TestGateway;
+beforeAll(async () => {
+  redis = await startRedis({ config: ['enable-protected-configs yes'] });
+});
+beforeEach(async () => {
+  fleet = await startFleet(redis.url);
+  fleet.store.put({ evaluations: [anEvaluation()] });
+  gateway = nth(fleet.gateways, 0);
+});
+afterEach(async () => {
+  await fleet.close();
+  await saveInto('dump.rdb', 'ok');
+  await redis.flush();
+});
+afterAll(() => redis.close());
+
+/** Lets each server save into that file. `.` is a directory, which takes no file's name. */
+async function saveInto(file: string, status: 'ok' | 'err'): Promise<void> {
+  await atEach(redis, async (client) => {
+    await client.config('SET', 'save', '3600 1000000');
+    await client.config('SET', 'dbfilename', file);
+    await client.bgsave();
+  });
+  await untilAll(redis.servers, `saving is ${status}`, (url) =>
+    withClient(url, async (client) => {
+      const info = await client.info('persistence');
+      return info.includes('rdb_bgsave_in_progress:0') && info.includes(`rdb_last_bgsave_status:${status}`);
+    }),
+  );
+}
+
+async function refuse(): Promise<void> {
+  await saveInto('.', 'err');
+  await withClient(redis.url, async (client) => {
+    await expect(client.set('more', 'x')).rejects.toThrow('MISCONF');
+  });
+}
+
+test('keys are looked up, limits fall back, and /readyz says what it is and what to do', async () => {
+  const known = await gateway.issueKey();
+  const other = await gateway.issueKey();
+  expect((await gateway.get(CALL, { key: known })).status).toBe(200);
+  await refuse();
+  const keys = [known, other, newToken()];
+  const replies = await Promise.all(keys.map((key) => gateway.get(CALL, { key })));
+  expect(replies.map(({ status }) => status)).toEqual([200, 200, 401]);
+  const said = `degraded: Redis ${FINDING}; limits are per process; changes fail`;
+  await vi.waitFor(async () => expect(await dependency(gateway, 'redis-state')).toBe(said), WITHIN);
+  expect(await dependency(gateway, 'quota')).toMatch(/^degraded: Redis does not decide/);
+  expect(await dependency(gateway, 'keys')).toContain('keys that are known stay good');
+  expect((await readinessOf(gateway)).status).toBe('ready');
+});
+
+test('a gateway that is started then becomes ready, and lets keys in', async () => {
+  const key = await gateway.issueKey();
+  await refuse();
+  const late = await startTestGateway({ env: { REDIS_URL: redis.url }, store: fleet.store });
+  try {
+    await vi.waitFor(async () => expect((await readinessOf(late)).status).toBe('ready'), WITHIN);
+    expect((await late.get(CALL, { key })).status).toBe(200);
+  } finally {
+    await late.close();
+  }
+});
+
+test('changes are refused with the reason, and work again once it can save', async () => {
+  const key = await gateway.issueKey();
+  await refuse();
+  const refused = await gateway.admin('POST', '/api/keys', WANTED);
+  expect([refused.status, messageOf(refused)]).toEqual([
+    503,
+    `Redis ${FINDING}, so the change was not made. GET /readyz tells which dependency is down; repeat the change when it is back.`,
+  ]);
+  const cli = await runCli(['keys', 'list'], { env: { REDIS_URL: redis.url } });
+  expect([cli.status, cli.stderr]).toEqual([0, '']);
+  await saveInto('dump.rdb', 'ok');
+  expect((await gateway.get(CALL, { key })).status).toBe(200);
+  await quotasAreExact(gateway);
+  expect((await gateway.admin('POST', '/api/keys', WANTED)).status).toBe(201);
+});

@@ -1,0 +1,89 @@
+/** A Redis that refuses a command with which each connection begins is not used: as one that refuses the password. */
+import type { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { readinessOf } from '../support/admin.ts';
+import { runCli } from '../support/cli.ts';
+import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { dependency, redisIsWell, WITHIN } from '../support/gateway-fleet.ts';
+import { connectWhenUp } from '../support/redis/client.ts';
+import { launchRedis, onHost } from '../support/redis/server.ts';
+import { redisSource } from '../support/redis/source.ts';
+import type { TestRedis } from '../support/redis.ts';
+
+let redis: TestRedis;
+let client: Redis;
+const gateways: TestGateway[] = [];
+beforeAll(async () => {
+  redis = await onHost(await redisSource(), 1, (host, [port = 0]) => launchRedis(host, port));
+  client = await connectWhenUp(redis.url, 5000);
+  await client.acl('SETUSER', 'nameless', 'on', '>secret', '~*', '&*', '+@all', '-client|setname');
+  await client.acl('SETUSER', 'bound', 'on', '>secret', '~*', '&*', '+@all', '-select');
+});
+afterEach(async () => {
+  await Promise.all(gateways.splice(0).map((gateway) => gateway.close()));
+});
+afterAll(async () => {
+  client.disconnect();
+  await redis.close();
+});
+
+async function start(env: Readonly<Record<string, string>>): Promise<TestGateway> {
+  const gateway = await startTestGateway({ env: { REDIS_URL: redis.url, ...env } });
+  gateways.push(gateway);
+  return gateway;
+}
+
+const as = (credentials: string): string => redis.url.replace('redis://', `redis://${credentials}@`);
+const CASES: readonly (readonly [what: string, url: () => string, finding: string])[] = [
+  [
+    'SELECT of a database that it has not',
+    () => `${redis.url}/16`,
+    'has no database 16: give another number in REDIS_URL, or raise "databases" there',
+  ],
+  ['SELECT', () => `${as('bound:secret')}/2`, 'refuses commands to the user of REDIS_URL (NOPERM)'],
+  [
+    'AUTH, having no password',
+    () => as(':secret'),
+    'takes no password, and REDIS_URL has one: leave it out there, or set it in Redis',
+  ],
+  ['AUTH', () => as('nameless:wrong'), 'refuses the user or the password of REDIS_URL (WRONGPASS)'],
+  ['CLIENT SETNAME', () => as('nameless:secret'), 'refuses commands to the user of REDIS_URL (NOPERM)'],
+];
+
+describe.each(CASES)('a Redis that refuses %s', (_, url, finding) => {
+  test('keeps a gateway from becoming ready, and lets no key of database 0 in', async () => {
+    const elsewhere = await start({});
+    await redisIsWell(elsewhere);
+    const key = await elsewhere.issueKey();
+    const gateway = await start({ REDIS_URL: url() });
+    const said = `degraded: ${finding}: not ready until it has answered once`;
+    await vi.waitFor(async () => expect(await dependency(gateway, 'redis-state')).toBe(said), WITHIN);
+    expect((await readinessOf(gateway)).status).toBe('starting');
+    expect((await gateway.get('/v2/key', { key })).status).toBe(500);
+    expect(gateway.logLines.join('')).not.toContain('secret');
+  });
+
+  test('is refused by the command line, with what to do', async () => {
+    const { status, stderr } = await runCli(['keys', 'list'], { env: { REDIS_URL: url() } });
+    expect([status, stderr]).toEqual([
+      1,
+      expect.stringMatching(/REDIS_URL: Redis at .* can't be used \(.*\)\. .*\.\n$/),
+    ]);
+    expect(stderr).not.toContain('secret');
+    expect((await runCli(['doctor'], { env: { REDIS_URL: url() } })).stdout).toContain("can't be used");
+  });
+});
+
+test('a cache Redis without the database of its address is not used, and the rest works', async () => {
+  const gateway = await start({ REDIS_CACHE_URL: `${redis.url}/16` });
+  await vi.waitFor(
+    async () =>
+      expect(await dependency(gateway, 'redis-cache')).toBe(
+        'degraded: has no database 16: give another number in REDIS_CACHE_URL, or raise "databases" there: this process goes on by itself',
+      ),
+    WITHIN,
+  );
+  await vi.waitFor(async () => expect((await readinessOf(gateway)).status).toBe('ready'), WITHIN);
+  expect((await gateway.get('/v2/calls/none', { key: await gateway.issueKey() })).status).toBe(404);
+  expect(await client.keys('evalgate:{cache-*')).toEqual([]);
+});

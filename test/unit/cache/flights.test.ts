@@ -1,0 +1,689 @@
+/** Flights by themselves: several processes over one shared cache, each step in the hands of the test. */
+import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { z } from 'zod';
+import type { Reader } from '../../../src/cache/reader.ts';
+import { RedisWait } from '../../../src/redis/request-wait.ts';
+import { StoreError } from '../../../src/upstream/store-error.ts';
+import { aReader, FlightWorld, LEASE_MS, MAX_WAIT_MS, REQUEST } from '../../support/flight-world.ts';
+import { anEvaluation } from '../../support/records.ts';
+
+const A = '11111111-1111-4111-8111-111111111111';
+const B = '22222222-2222-4222-8222-222222222222';
+const SECOND = 1000;
+const STALE_MS = 20 * 60 * SECOND;
+const NOT_FOUND_MS = 15 * SECOND;
+const DOWN = new StoreError('unreachable', 'the store is down', { retryAfterMs: 7000 });
+const ALL_ZERO = { freshMs: 0, staleMs: 0, errorMs: 0 };
+
+type Process = ReturnType<FlightWorld['process']>;
+
+let world: FlightWorld;
+let here: Process;
+let there: Process;
+beforeEach(() => {
+  world = new FlightWorld();
+  [here, there] = [world.process(), world.process()];
+});
+
+const recordSchema = z.object({ title: z.string() });
+
+/** A read, and what it has come to so far: the title of the record, `none`, or the kind of the error. */
+function read(process: Process, reader: Reader) {
+  const seen = { what: 'waits', outcome: '', isKept: false };
+  void process.cache.read(REQUEST, reader).then(
+    ({ entry, outcome, isKept }) => {
+      const what = entry.answer.kind === 'found' ? recordSchema.parse(entry.answer.record).title : 'none';
+      return Object.assign(seen, { what, outcome, isKept });
+    },
+    (error: unknown) => Object.assign(seen, { what: error instanceof StoreError ? error.kind : 'a bug' }),
+  );
+  return seen;
+}
+
+/** Reads by several, and the call that the last of them caused. */
+async function readAll(...reads: readonly (readonly [Process, Reader])[]) {
+  const seen = reads.map(([process, reader]) => read(process, reader));
+  await world.settle();
+  return seen;
+}
+
+async function fill(process: Process, workspaceId: string, title = 'Old'): Promise<void> {
+  const [seen] = await readAll([process, aReader(workspaceId)]);
+  await world.calls.at(-1)?.found(workspaceId, title);
+  expect(seen?.what).toBe(title);
+}
+
+const whats = (reads: readonly { readonly what: string }[]): readonly string[] => reads.map(({ what }) => what);
+
+describe('C10: how many calls', () => {
+  test('a thousand cold readers of one set, in two processes, cost one call', async () => {
+    const reads = await readAll(
+      ...Array.from({ length: 1000 }, (_, i) => [i % 2 === 0 ? here : there, aReader(A)] as const),
+    );
+    expect(world.calls).toHaveLength(1);
+    await world.calls[0]?.found(A);
+    expect(new Set(whats(reads))).toEqual(new Set(['A title']));
+    expect(reads.filter(({ outcome }) => outcome === 'miss')).toHaveLength(1);
+    expect(reads.filter(({ outcome }) => outcome === 'collapsed')).toHaveLength(999);
+    expect(world.calls).toHaveLength(1);
+  });
+
+  test('a set is the same in any order, and with repeats', async () => {
+    await readAll([here, aReader(A, B)], [here, aReader(B, A)], [there, aReader(B, A, B)]);
+    expect(world.calls).toHaveLength(1);
+  });
+
+  test('cold readers of three sets cost three calls, in one process or in two, with Redis or without', async () => {
+    const alone = world.process({ alone: true });
+    for (const [one, other] of [
+      [here, here],
+      [here, there],
+      [alone, alone],
+    ] as const) {
+      world.calls.splice(0);
+      world.redis.leases.clear();
+      const reads = await readAll([one, aReader(A)], [other, aReader(B)], [one, aReader(A, B)], [other, aReader(A)]);
+      expect(world.calls).toHaveLength(3);
+      for (const call of world.calls) await call.found(A);
+      expect(whats(reads)).toEqual(['A title', 'none', 'A title', 'A title']);
+      world.redis.entries.clear();
+      one.memory.clear();
+      other.memory.clear();
+      world.redis.negatives.clear();
+    }
+  });
+
+  test('a stale copy is renewed once for all sets that may see it, in all processes', async () => {
+    await fill(here, A);
+    await fill(there, A).catch(() => undefined);
+    world.calls.splice(0);
+    await world.time.advance(STALE_MS);
+    const reads = await readAll([here, aReader(A)], [here, aReader(A, B)], [there, aReader(B, A)], [there, aReader(A)]);
+    expect(whats(reads)).toEqual(['Old', 'Old', 'Old', 'Old']);
+    expect(world.calls).toHaveLength(1);
+    expect(world.calls[0]?.ifNoneMatch).toBe('"1"');
+    await world.calls[0]?.found(A, 'New');
+    expect(whats(await readAll([here, aReader(A, B)], [there, aReader(A)]))).toEqual(['New', 'New']);
+    expect(world.calls).toHaveLength(1);
+  });
+
+  test('a renewal that readers wait for is one for all sets, too', async () => {
+    await fill(here, A);
+    await world.time.advance(3 * 3600 * SECOND);
+    world.calls.splice(0);
+    const reads = await readAll([here, aReader(A)], [there, aReader(A, B)]);
+    expect(world.calls).toHaveLength(1);
+    await world.calls[0]?.found(A, 'New');
+    expect(whats(reads)).toEqual(['New', 'New']);
+  });
+
+  test('a copy past its error time, or purged, is none: each set asks for itself', async () => {
+    await fill(here, A);
+    await world.time.advance(26 * 3600 * SECOND);
+    await readAll([here, aReader(A)], [here, aReader(A, B)]);
+    expect(world.calls).toHaveLength(3);
+    await world.calls[1]?.found(A);
+    await world.calls[2]?.found(A);
+    await world.purges.purge(['all'], 'hard');
+    await readAll([here, aReader(A)], [here, aReader(A, B)]);
+    expect(world.calls).toHaveLength(5);
+  });
+});
+
+describe('K7a: nothing of another set is noticed', () => {
+  test('a stranger neither joins nor waits for the owner, and takes nothing from it', async () => {
+    const [owner] = await readAll([here, aReader(A)]);
+    const [stranger] = await readAll([here, aReader(B)]);
+    expect(world.calls).toHaveLength(2);
+    await world.calls[1]?.found(A);
+    expect([owner?.what, stranger?.what]).toEqual(['waits', 'none']);
+    await world.calls[0]?.found(A);
+    expect(owner).toMatchObject({ what: 'A title', outcome: 'miss', isKept: true });
+    expect(
+      whats(await readAll([here, aReader(A)], [there, aReader(A)], [here, aReader(B)], [there, aReader(B)])),
+    ).toEqual(['A title', 'A title', 'none', 'none']);
+    expect(world.calls).toHaveLength(2);
+  });
+
+  test('an absent answer and a foreign one leave the same: to readers of the set, and to others', async () => {
+    const left: unknown[] = [];
+    for (const kind of ['absent', 'foreign'] as const) {
+      world = new FlightWorld();
+      [here, there] = [world.process(), world.process()];
+      const steps: unknown[] = [];
+      const step = async (process: Process, ...workspaceIds: string[]): Promise<void> => {
+        const before = world.calls.length;
+        const [seen] = await readAll([process, aReader(...workspaceIds)]);
+        for (const call of world.calls.slice(before))
+          await (kind === 'absent' ? call.absent() : call.found('33333333-3333-4333-8333-333333333333'));
+        await world.time.advance(1);
+        const isInMemory = process.memory.negative(REQUEST.key, { workspaceIds }) !== null;
+        steps.push([
+          seen,
+          world.calls.length - before,
+          isInMemory,
+          there.memory.negative(REQUEST.key, { workspaceIds: [B] }) !== null,
+        ]);
+      };
+      for (const process of [there, here, there]) {
+        for (const set of [[B], [A], [A, B]]) await step(process, ...set);
+      }
+      left.push(steps);
+    }
+    expect(left[0]).toEqual(left[1]);
+  });
+
+  test('two sets at once, whose answers come in the other order, each keep that there is none', async () => {
+    for (const process of [here, world.process({ alone: true })]) {
+      world.calls.splice(0);
+      await readAll([process, aReader(A)]);
+      await world.time.advance(1);
+      await readAll([process, aReader(B)]);
+      await world.calls[1]?.absent();
+      await world.calls[0]?.absent();
+      expect(whats(await readAll([process, aReader(A)], [process, aReader(B)]))).toEqual(['none', 'none']);
+      expect(world.calls).toHaveLength(2);
+    }
+  });
+
+  test('an older answer never takes the place of a newer one', async () => {
+    for (const process of [here, world.process({ alone: true })]) {
+      world.calls.splice(0);
+      world.redis.entries.clear();
+      const [older] = await readAll([process, aReader(A)]);
+      await world.time.advance(1);
+      await readAll([process, aReader(A, B)]);
+      await world.calls[1]?.found(A, 'Newer');
+      await world.calls[0]?.found(A, 'Older');
+      expect(older).toMatchObject({ what: 'Older', isKept: false });
+      expect(whats(await readAll([process, aReader(A)], [process, aReader(A, B)]))).toEqual(['Newer', 'Newer']);
+    }
+  });
+
+  test('but an older answer stays if the newer one was purged', async () => {
+    const alone = world.process({ alone: true });
+    await readAll([alone, aReader(A)]);
+    await world.time.advance(1);
+    await readAll([alone, aReader(A, B)]);
+    await world.calls[1]?.found(B, 'Newer');
+    await world.purges.purge([`workspace:${B}`], 'hard');
+    await world.calls[0]?.found(A, 'Older');
+    expect(whats(await readAll([alone, aReader(A)]))).toEqual(['Older']);
+    expect(world.calls).toHaveLength(2);
+  });
+
+  test('C4: a stranger to whom the store names the record its own takes nothing from the copy of others', async () => {
+    await fill(here, A);
+    await readAll([here, aReader(B)]);
+    await world.calls.at(-1)?.found(A);
+    expect(whats(await readAll([here, aReader(A)], [there, aReader(A)]))).toEqual(['Old', 'Old']);
+    expect(world.calls).toHaveLength(2);
+  });
+
+  test('a malformed record of others is none; to its owner it is a failure', async () => {
+    const [owner, stranger] = await readAll([here, aReader(A)], [here, aReader(B)]);
+    for (const call of world.calls) await call.answer({ ...anEvaluation({ workspaceId: A }), title: 7 });
+    expect([owner?.what, stranger?.what]).toEqual(['malformed', 'none']);
+    expect(whats(await readAll([there, aReader(B)]))).toEqual(['none']);
+    expect(world.calls).toHaveLength(2);
+  });
+
+  test('a record of the reader that another process stores ends what it knew of there being none; a stranger still knows', async () => {
+    await readAll([there, aReader(A)], [there, aReader(B)]);
+    for (const call of world.calls) await call.absent();
+    await world.time.advance(SECOND);
+    const [both] = await readAll([here, aReader(A, '33333333-3333-4333-8333-333333333333')]);
+    await world.calls.at(-1)?.found(A);
+    expect(both?.what).toBe('A title');
+    expect(there.memory.negative(REQUEST.key, aReader(A))).toBeNull();
+    expect(there.memory.negative(REQUEST.key, aReader(B))).not.toBeNull();
+    expect(whats(await readAll([there, aReader(A)], [there, aReader(B)]))).toEqual(['A title', 'none']);
+    expect(world.calls).toHaveLength(3);
+  });
+});
+
+describe('a renewal whose answer is not for all who wait for it', () => {
+  test('the record is gone: every set that waits learns it, by calls of their own', async () => {
+    await fill(here, A);
+    await world.time.advance(3 * 3600 * SECOND);
+    world.calls.splice(0);
+    const reads = await readAll([here, aReader(A)], [here, aReader(A, B)]);
+    await world.calls[0]?.absent();
+    expect(whats(reads)).toEqual(['none', 'waits']);
+    await world.calls[1]?.absent();
+    expect(whats(reads)).toEqual(['none', 'none']);
+  });
+
+  test('C4: the record is said to be of others: the copy is served on to all who wait', async () => {
+    await fill(here, A);
+    await world.time.advance(3 * 3600 * SECOND);
+    world.calls.splice(0);
+    const reads = await readAll([here, aReader(A)], [here, aReader(A, B)], [there, aReader(A)]);
+    await world.calls[0]?.found('33333333-3333-4333-8333-333333333333');
+    await world.time.advance(SECOND);
+    expect(whats(reads)).toEqual(['Old', 'Old', 'Old']);
+  });
+
+  test('the record has moved to a workspace that only some see', async () => {
+    await fill(here, A);
+    await world.time.advance(3 * 3600 * SECOND);
+    world.calls.splice(0);
+    const reads = await readAll([here, aReader(A, B)], [here, aReader(A)]);
+    await world.calls[0]?.found(B, 'Moved');
+    expect(reads[0]?.what).toBe('Moved');
+    for (const call of world.calls.slice(1)) await call.found(B, 'Moved');
+    expect(reads[1]?.what).toBe('none');
+    expect(world.calls).toHaveLength(2);
+  });
+});
+
+describe('leaders that do not end as they should', () => {
+  test('a dead leader: its lease lapses, one follower takes over, the others follow it', async () => {
+    await readAll([here, aReader(A)]);
+    here.shared.isPaused = true;
+    const third = world.process();
+    const reads = await readAll([there, aReader(A)], [third, aReader(A)]);
+    await world.time.advance(LEASE_MS - 1);
+    expect(world.calls).toHaveLength(1);
+    await world.time.advance(SECOND);
+    expect(world.calls).toHaveLength(2);
+    await world.calls[1]?.found(A);
+    await world.time.advance(0);
+    expect(whats(reads)).toEqual(['A title', 'A title']);
+    expect(world.calls).toHaveLength(2);
+    expect(
+      [...there.seen, ...third.seen]
+        .filter(({ event }) => event === 'wait')
+        .map(({ end }) => String(end))
+        .toSorted(),
+    ).toEqual(['stored', 'taken-over']);
+  });
+
+  test('a paused leader overwrites nothing, and keeps nothing', async () => {
+    const [paused] = await readAll([here, aReader(A)]);
+    here.shared.isPaused = true;
+    await world.time.advance(LEASE_MS + 1);
+    const [other] = await readAll([there, aReader(A)]);
+    await world.calls[1]?.found(A, 'Newer');
+    expect(other?.what).toBe('Newer');
+    here.shared.isPaused = false;
+    await world.calls[0]?.found(A, 'Older');
+    expect(paused).toMatchObject({ what: 'Older', isKept: false });
+    expect(whats(await readAll([here, aReader(A)], [there, aReader(A)]))).toEqual(['Newer', 'Newer']);
+  });
+
+  test('a paused leader whose lease lapsed, and nobody came, keeps nothing either', async () => {
+    await readAll([here, aReader(A)]);
+    here.shared.isPaused = true;
+    await world.time.advance(LEASE_MS + 1);
+    await world.calls[0]?.found(A);
+    expect(world.redis.entries.size).toBe(0);
+    expect(here.memory.get(REQUEST.key)).toBeNull();
+  });
+
+  test('a leader that lives is followed for as long as it renews its lease', async () => {
+    await readAll([here, aReader(A)]);
+    const [follower] = await readAll([there, aReader(A)]);
+    await world.time.advance(5 * LEASE_MS);
+    expect(world.calls).toHaveLength(1);
+    await world.calls[0]?.found(A);
+    expect(follower).toMatchObject({ what: 'A title', outcome: 'collapsed' });
+  });
+
+  test('a message that is lost costs a quarter of a second', async () => {
+    await readAll([here, aReader(A)]);
+    const [follower] = await readAll([there, aReader(A)]);
+    there.shared.isPaused = true;
+    await world.calls[0]?.found(A);
+    expect(follower?.what).toBe('waits');
+    await world.time.advance(250);
+    expect(follower).toMatchObject({ what: 'A title', outcome: 'collapsed' });
+    expect(world.calls).toHaveLength(1);
+  });
+
+  test('an answer that came between the look and the lease is found with the question for it', async () => {
+    await readAll([here, aReader(A)]);
+    there.shared.grants = [];
+    const [late] = await readAll([there, aReader(A)]);
+    await world.calls[0]?.found(A);
+    for (const { grant } of there.shared.grants) grant();
+    await world.settle();
+    expect(late).toMatchObject({ what: 'A title', outcome: 'hit' });
+    expect(world.calls).toHaveLength(1);
+  });
+
+  test('waiters share the answer even if a class is never fresh', async () => {
+    world.ttl.evaluation = ALL_ZERO;
+    world.ttl.notFound = ALL_ZERO;
+    for (const end of ['found', 'absent'] as const) {
+      world.calls.splice(0);
+      await world.time.advance(1);
+      const reads = await readAll([here, aReader(A)], [here, aReader(A)], [there, aReader(A)]);
+      await (end === 'found' ? world.calls[0]?.found(A) : world.calls[0]?.absent());
+      const what = end === 'found' ? 'A title' : 'none';
+      expect(whats(reads)).toEqual([what, what, what]);
+      expect(world.calls).toHaveLength(1);
+    }
+  });
+});
+
+describe('failures', () => {
+  test('one failure is the answer to all of the set who wait, and to who comes within a second, everywhere', async () => {
+    const reads = await readAll([here, aReader(A)], [here, aReader(A)], [there, aReader(A)]);
+    await world.calls[0]?.fail(DOWN);
+    expect(whats(reads)).toEqual(['unreachable', 'unreachable', 'unreachable']);
+    await world.time.advance(SECOND - 1);
+    const third = world.process();
+    expect(whats(await readAll([here, aReader(A)], [there, aReader(A)], [third, aReader(A)]))).toEqual([
+      'unreachable',
+      'unreachable',
+      'unreachable',
+    ]);
+    expect(world.calls).toHaveLength(1);
+    await world.time.advance(SECOND);
+    await readAll([here, aReader(A)]);
+    expect(world.calls).toHaveLength(2);
+  });
+
+  test('it is remembered for its set alone', async () => {
+    await readAll([here, aReader(A)]);
+    await world.calls[0]?.fail(DOWN);
+    await readAll([here, aReader(B)], [there, aReader(A, B)]);
+    expect(world.calls).toHaveLength(3);
+  });
+
+  test('a renewal that failed is not tried anew for a second, by any set', async () => {
+    await fill(here, A);
+    await world.time.advance(STALE_MS);
+    await readAll([here, aReader(A)]);
+    await world.calls[1]?.fail(DOWN);
+    expect(whats(await readAll([here, aReader(A, B)], [there, aReader(A)], [there, aReader(A, B)]))).toEqual([
+      'Old',
+      'Old',
+      'Old',
+    ]);
+    expect(world.calls).toHaveLength(2);
+    expect(here.seen.filter(({ event }) => event === 'refresh-failed')).toHaveLength(1);
+  });
+
+  test.each(['overloaded', 'circuitOpen', 'maintenance', 'aborted'] as const)(
+    'a call that this process did not send (%s) is made by the next one',
+    async (kind) => {
+      const reads = await readAll([here, aReader(A)], [there, aReader(A)]);
+      await world.calls[0]?.fail(new StoreError(kind, 'it was not sent'));
+      expect(whats(reads)).toEqual([kind, 'waits']);
+      expect(world.calls).toHaveLength(2);
+      await world.calls[1]?.found(A);
+      expect(whats(reads)).toEqual([kind, 'A title']);
+    },
+  );
+
+  test.each([
+    ['overloaded', true],
+    ['maintenance', false],
+    ['aborted', false],
+  ] as const)('%s is remembered here: %s', async (kind, isRemembered) => {
+    await readAll([here, aReader(A)]);
+    await world.calls[0]?.fail(new StoreError(kind, 'it was not sent'));
+    await readAll([here, aReader(A)]);
+    expect(world.calls).toHaveLength(isRemembered ? 1 : 2);
+  });
+});
+
+describe('deadlines', () => {
+  test('a call without an end ends after the longest wait, for all who wait, and its lease with it', async () => {
+    const reads = await readAll([here, aReader(A)], [here, aReader(A)], [there, aReader(A)]);
+    await world.time.advance(MAX_WAIT_MS - 1);
+    expect(whats(reads)).toEqual(['waits', 'waits', 'waits']);
+    await world.time.advance(1);
+    expect(whats(reads)).toEqual(['timeout', 'timeout', 'timeout']);
+    expect(world.redis.leases.size).toBe(0);
+    await world.time.advance(SECOND);
+    await readAll([here, aReader(A)]);
+    expect(world.calls).toHaveLength(2);
+  });
+
+  test('its answer, should it come, is nobody’s', async () => {
+    await readAll([here, aReader(A)]);
+    await world.time.advance(MAX_WAIT_MS);
+    await world.calls[0]?.found(A);
+    expect(here.memory.get(REQUEST.key)).toBeNull();
+    expect(world.redis.entries.size).toBe(0);
+  });
+
+  test('a follower waits no longer than that, the time of its own call included', async () => {
+    await readAll([here, aReader(A)]);
+    await world.time.advance(SECOND);
+    const [follower] = await readAll([there, aReader(A)]);
+    here.shared.isPaused = true;
+    await world.time.advance(3 * SECOND);
+    expect(world.calls).toHaveLength(2);
+    await world.time.advance(MAX_WAIT_MS - 3 * SECOND - 1);
+    expect(follower?.what).toBe('waits');
+    await world.time.advance(1);
+    expect(follower?.what).toBe('timeout');
+  });
+
+  test('a wait for another process that comes to nothing is reported as such', async () => {
+    await readAll([here, aReader(A)]);
+    // A lease that is renewed without a call that ends.
+    world.redis.failures.clear();
+    const [follower] = await readAll([there, aReader(A)]);
+    here.shared.failing = ['fail'];
+    await world.time.advance(MAX_WAIT_MS);
+    expect(follower?.what).toBe('timeout');
+    expect(there.seen).toContainEqual(expect.objectContaining({ event: 'wait', end: 'timeout' }));
+  });
+
+  test('C3: who has a copy waits a second, then gets it; the call goes on and renews it', async () => {
+    await fill(here, A);
+    await world.time.advance(3 * 3600 * SECOND);
+    const [first] = await readAll([here, aReader(A)]);
+    await world.time.advance(SECOND - 1);
+    expect(first?.what).toBe('waits');
+    await world.time.advance(1);
+    expect(first).toMatchObject({ what: 'Old', outcome: 'stale-if-error' });
+    const [second] = await readAll([here, aReader(A, B)]);
+    await world.time.advance(0);
+    expect(second?.what).toBe('Old');
+    await world.calls[1]?.found(A, 'New');
+    expect(whats(await readAll([here, aReader(A)]))).toEqual(['New']);
+    expect(world.calls).toHaveLength(2);
+  });
+});
+
+/** A reader, and what makes it leave. */
+const leaver = (): { readonly reader: Reader; readonly leave: () => void } => {
+  const controller = new AbortController();
+  return { reader: { ...aReader(A), signal: controller.signal }, leave: () => controller.abort() };
+};
+
+describe('readers who leave', () => {
+  test('the signal of a call aborts once the last of them has left, and not before', async () => {
+    const [one, other] = [leaver(), leaver()];
+    await readAll([here, one.reader], [here, other.reader]);
+    const [call] = world.calls;
+    one.leave();
+    expect(call?.signal?.aborted).toBe(false);
+    other.leave();
+    expect(call?.signal?.aborted).toBe(true);
+  });
+
+  test('a call that was sent goes on: who comes next has its answer, and it is kept', async () => {
+    const { reader, leave } = leaver();
+    await readAll([here, reader]);
+    leave();
+    const [next] = await readAll([here, aReader(A)]);
+    await world.calls[0]?.found(A);
+    expect(next).toMatchObject({ what: 'A title', outcome: 'collapsed' });
+    expect(world.calls).toHaveLength(1);
+    expect(world.redis.entries.size).toBe(1);
+  });
+
+  test('a call that was not sent fails nobody who came since: they make another', async () => {
+    const { reader, leave } = leaver();
+    const [gone] = await readAll([here, reader]);
+    leave();
+    const [next] = await readAll([here, aReader(A)]);
+    await world.calls[0]?.fail(new StoreError('aborted', 'nobody waits'));
+    expect([gone?.what, next?.what]).toEqual(['aborted', 'waits']);
+    expect(world.calls).toHaveLength(2);
+    await world.calls[1]?.found(A);
+    expect(next?.what).toBe('A title');
+  });
+
+  test('a gateway that stops aborts its calls once, and begins none anew', async () => {
+    const reads = await readAll([here, leaver().reader], [here, aReader(A)]);
+    await world.calls[0]?.fail(new StoreError('aborted', 'the gateway stops'));
+    expect(whats(reads)).toEqual(['aborted', 'aborted']);
+    expect(world.calls).toHaveLength(1);
+  });
+
+  test('who waits for another process and leaves asks for nothing any more', async () => {
+    await readAll([here, aReader(A)]);
+    const { reader, leave } = leaver();
+    const [follower] = await readAll([there, reader]);
+    leave();
+    await world.time.advance(250);
+    expect(follower?.what).toBe('aborted');
+    const asked = there.shared.acquired.length;
+    await world.time.advance(MAX_WAIT_MS);
+    expect(there.shared.acquired).toHaveLength(asked);
+    expect(world.calls).toHaveLength(1);
+  });
+
+  test('a reader who has left before the flight begins causes no call', async () => {
+    const { reader, leave } = leaver();
+    leave();
+    expect(whats(await readAll([here, reader]))).toEqual(['aborted']);
+    expect(world.calls).toHaveLength(0);
+  });
+
+  test('a renewal is of use though its readers leave', async () => {
+    await fill(here, A);
+    await world.time.advance(3 * 3600 * SECOND);
+    const { reader, leave } = leaver();
+    await readAll([here, reader]);
+    leave();
+    expect(world.calls[1]?.signal?.aborted).toBe(false);
+  });
+});
+
+describe('purges', () => {
+  test('an answer that was asked for before a purge answers nobody who came after it', async () => {
+    const [before] = await readAll([here, aReader(A)]);
+    await world.purges.purge(['evaluation:ev_1'], 'hard');
+    await world.time.advance(1);
+    const reads = await readAll([here, aReader(A)], [there, aReader(A)]);
+    await world.calls[0]?.found(A, 'Old');
+    expect(before).toMatchObject({ what: 'Old', isKept: false });
+    expect(whats(reads)).toEqual(['waits', 'waits']);
+    await world.calls[1]?.found(A, 'New');
+    expect(whats(reads)).toEqual(['New', 'New']);
+    expect(world.calls).toHaveLength(2);
+  });
+
+  test('a negative entry too', async () => {
+    await readAll([here, aReader(B)]);
+    await world.purges.purge(['class:notFound'], 'hard');
+    const [after] = await readAll([here, aReader(B)]);
+    await world.calls[0]?.absent();
+    expect(after?.what).toBe('waits');
+    await world.calls[1]?.found(B);
+    expect(after?.what).toBe('A title');
+  });
+
+  test('a copy that was purged while a flight waited for the lease is no base to renew on', async () => {
+    await fill(here, A);
+    await world.time.advance(STALE_MS);
+    here.shared.grants = [];
+    await readAll([here, aReader(A)]);
+    await world.purges.purge(['all'], 'hard');
+    for (const { grant } of here.shared.grants) grant();
+    await world.settle();
+    expect(world.calls[1]).toMatchObject({ ifNoneMatch: undefined });
+  });
+
+  test('after a purge a copy of the same millisecond is seen', async () => {
+    await fill(here, A);
+    await world.purges.purge(['all'], 'hard');
+    const [other] = await readAll([there, aReader(A)]);
+    await world.calls[1]?.found(A, 'New');
+    expect(other?.what).toBe('New');
+    expect(whats(await readAll([here, aReader(A)]))).toEqual(['New']);
+    expect(world.calls).toHaveLength(2);
+  });
+});
+
+describe('Redis fails', () => {
+  test.each(['lookUp', 'acquire', 'complete', 'fail', 'release', 'backfill'])(
+    'at %s: the reader is answered, and it is reported',
+    async (operation) => {
+      here.shared.failing = [operation];
+      const [found] = await readAll([here, aReader(A)]);
+      await world.calls[0]?.found(A);
+      expect(found).toMatchObject({ what: 'A title', isKept: true });
+      expect(whats(await readAll([here, aReader(A)]))).toEqual(['A title']);
+      const [failed, unsent] = await readAll([here, aReader(B)], [here, aReader(A, B, A)]);
+      await world.calls[1]?.fail(DOWN);
+      expect([failed?.what, unsent?.what]).toEqual(['unreachable', 'A title']);
+      const isSilent = operation === 'release' || operation === 'backfill';
+      expect(here.seen.some(({ event }) => event === 'shared-failed')).toBe(!isSilent);
+    },
+  );
+
+  test('each process then asks for itself', async () => {
+    for (const each of [here, there]) each.shared.failing = ['lookUp', 'acquire'];
+    const reads = await readAll([here, aReader(A)], [there, aReader(A)]);
+    expect(world.calls).toHaveLength(2);
+    for (const call of world.calls) await call.found(A);
+    expect(whats(reads)).toEqual(['A title', 'A title']);
+    expect(world.redis.entries.size).toBe(0);
+  });
+
+  test('a lease that is granted after the reader gave up on Redis is given back', async () => {
+    here.shared.grants = [];
+    // It has waited so long that each answer has only a few milliseconds more.
+    const reading = read(here, { ...aReader(A), redisWait: new RedisWait(0) });
+    await vi.waitFor(() => expect(world.calls).toHaveLength(1));
+    for (const { grant } of here.shared.grants) grant();
+    await world.settle();
+    expect(world.redis.leases.size).toBe(0);
+    await world.calls[0]?.found(A);
+    expect(reading.what).toBe('A title');
+  });
+});
+
+describe('what operators see', () => {
+  test('the flights of a key, and those of one audience; failures for a second', async () => {
+    const [atMs, { key }] = [world.time.nowMs(), REQUEST];
+    const task = { request: REQUEST, reader: aReader(A), previous: null, isBackground: false };
+    const { result } = here.flights.join(task);
+    result.catch(() => undefined);
+    expect(here.flights.flightOf(key, null)).toEqual({ sinceMs: atMs, hasJustFailed: false });
+    expect(here.flights.flightOf(key, A)).toEqual({ sinceMs: atMs, hasJustFailed: false });
+    expect(here.flights.flightOf(key, B)).toEqual({ sinceMs: null, hasJustFailed: false });
+    await world.settle();
+    await world.calls[0]?.fail(DOWN);
+    expect(here.flights.flightOf(key, null)).toEqual({ sinceMs: null, hasJustFailed: true });
+    expect(here.flights.flightOf(key, B)).toEqual({ sinceMs: null, hasJustFailed: false });
+    await world.time.advance(SECOND);
+    expect(here.flights.flightOf(key, A)).toEqual({ sinceMs: null, hasJustFailed: false });
+  });
+});
+
+test('a copy that came into memory since the reader looked is served without a lease', async () => {
+  const task = { request: REQUEST, reader: aReader(A), previous: null, isBackground: false };
+  await fill(here, A);
+  const asked = here.shared.acquired.length;
+  expect((await here.flights.join(task).result).from).toBe('memory');
+  expect(here.shared.acquired).toHaveLength(asked);
+});
+
+test('absence is remembered for its time', async () => {
+  await readAll([here, aReader(B)]);
+  await world.calls[0]?.absent();
+  await world.time.advance(NOT_FOUND_MS);
+  await readAll([here, aReader(B)]);
+  expect(world.calls).toHaveLength(2);
+});
