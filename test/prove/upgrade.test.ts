@@ -59,13 +59,13 @@ afterAll(async () => {
   await redis.close();
 });
 
-function onLine(line: string): void {
+function noteErrors(line: string): void {
   if (/"level":"(?:error|fatal)"/.test(line)) errors.push(line);
 }
 
 async function start(program: string): Promise<GatewayProcess> {
   const env = { REDIS_URL: redis.url, UPSTREAM_URL: store.url, UPSTREAM_TOKEN: store.token, DRAIN_DELAY: '0s' };
-  const gateway = await GatewayProcess.start({ env, program, onLine });
+  const gateway = await GatewayProcess.start({ env, program, onLine: noteErrors });
   running.push(gateway);
   return gateway;
 }

@@ -1,4 +1,4 @@
-/** `/openapi.json`, a page that shows it at `/docs`, and the way there from `/`; none needs a key or counts (A1). */
+/** `/openapi.json`, a page that shows it at `/docs`, and the way there from `/` (A1: none needs a key, or counts). */
 import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { Router } from '@koa/router';
