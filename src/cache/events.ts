@@ -45,6 +45,10 @@ export interface StoreCallReport {
   readonly key: string;
   /** The route's template of the request that caused it; null if none is known. */
   readonly route: string | null;
+  /** The API key of that request; null if none is known. */
+  readonly keyId: string | null;
+  /** The workspace that it was made for; null if the reader has several. */
+  readonly workspaceId: string | null;
   readonly durationMs: number;
 }
 

@@ -64,7 +64,15 @@ export async function callStore<T>(
   const beganMicros = clock.nowMicros();
   const reportCall = (cacheClass: ReturnType<typeof classOf>): void => {
     const durationMs = (clock.nowMicros() - beganMicros) / 1000;
-    events.onStoreCall?.({ class: cacheClass, key: request.key, route: reader.route ?? null, durationMs });
+    const [workspaceId = null, ...others] = reader.workspaceIds;
+    events.onStoreCall?.({
+      class: cacheClass,
+      key: request.key,
+      route: reader.route ?? null,
+      keyId: reader.keyId ?? null,
+      workspaceId: others.length === 0 ? workspaceId : null,
+      durationMs,
+    });
   };
   try {
     const answer = await request.send(fetch, { ...fetchOptions(known, reader), signal, isBackground, onReserved });

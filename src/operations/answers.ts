@@ -165,11 +165,13 @@ export const cacheStatsSchema = z.object({
 });
 
 const load = { storeCalls: number, storeMs: number };
-/** The costliest of the last hour first. A route is null if no request is known. */
+/** The costliest of the last hour first. A route or API key is null if no request is known; a workspace if it had several. */
 export const topSchema = z.object({
   ...countedSince.shape,
   keys: z.array(z.object({ key: text, class: text, ...load })),
   routes: z.array(z.object({ route: textOrNull, ...load })),
+  apiKeys: z.array(z.object({ keyId: textOrNull, ...load })),
+  workspaces: z.array(z.object({ workspaceId: textOrNull, ...load })),
 });
 
 const copySchema = z

@@ -194,7 +194,8 @@ export const ROUTES = {
   cacheTop: {
     method: 'GET',
     path: '/api/cache/top',
-    summary: 'the keys and routes for which all processes made the store work most in the last hour',
+    summary:
+      'the records, routes, API keys and workspaces for which all processes made the store work most in the last hour',
     query: z.strictObject({ limit: limit(100, 20) }),
     answer: topSchema,
   },

@@ -66,8 +66,11 @@ describe('advice', () => {
     await readOften();
     const { reads, measured, curve, current, recommendation } = await adviceOf('evaluation');
     const { status, stdout } = await run('cache', 'advice');
-    const [chart = '', idle] = stdout.split('\n\n');
+    const [chart = '', load, idle] = stdout.split('\n\n');
     expect([status, idle]).toEqual([0, 'No reads yet: list, transcript, scorecard, rubric, dealInsights, notFound.\n']);
+    expect(load).toMatch(
+      /^All classes together: 0\.\d\d store calls\/s with the times in force, \S+ with all recommendations, at most 0\.\d\d \(twice what the times in force cost\)\.$/,
+    );
     const lines = chart.split('\n');
     expect(lines[0]).toBe(`evaluation: ${reads} reads in one process since 2026-01-15T12:00:00.000Z`);
     expect(lines[1]).toMatch(
@@ -75,8 +78,17 @@ describe('advice', () => {
         `^Measured with the times in force: hit ratio ${percent(measured?.hitRatio ?? -1)}, 0\\.\\d\\d store calls/s$`,
       ),
     );
-    expect(cellsOf(lines[2] ?? '')).toEqual([['TIME', 'HIT RATIO', 'STORE CALLS/S', 'AGE P90', 'OUTDATED']]);
-    const rows = cellsOf(lines.slice(3, lines.indexOf(recommendation.why)).join('\n'));
+    expect(cellsOf(lines[2] ?? '')).toEqual([
+      ['TIME', 'HIT RATIO', 'STORE CALLS/S', 'ALL CLASSES', 'AGE P90', 'OUTDATED'],
+    ]);
+    const rows = cellsOf(
+      lines
+        .slice(
+          3,
+          lines.findIndex((line) => line.startsWith('Records change')),
+        )
+        .join('\n'),
+    );
     const rowOf = (freshMs: number) => rows.find((cells) => cells[0] === timeText(freshMs));
     for (const { freshMs, hitRatio, extrapolated } of curve.filter((point) => rowOf(point.freshMs) !== undefined)) {
       const marks = [
@@ -98,6 +110,9 @@ describe('advice', () => {
     expect(current?.freshMs).toBe(30_000);
     expect(recommendation.freshMs).toBeGreaterThan(30_000);
     expect(lines.slice(3 + rows.length)).toEqual([
+      expect.stringMatching(
+        /^Records change, by how long they were unchanged: up to 1h: [\d.]+ % ±[\d.]+ in 1h; more than 7d: [\d.]+ % ±[\d.]+ in 1d\.$/,
+      ),
       recommendation.why,
       `To apply it for an hour, or without --for until it is reset: evalgate cache ttl set evaluation --fresh ${timeText(recommendation.freshMs ?? 0)} --for 1h`,
     ]);

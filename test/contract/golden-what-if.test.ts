@@ -44,7 +44,14 @@ test.each(['', 'hello', 'AQ==', MESSAGE.slice(0, -4), '{"version":2}', 'AgAAAA==
 test('a report: sums, to be added to those of other processes', () => {
   const watched = new Watched();
   watched.ttl.override('list', overridesFor({ freshMs: 45_000, staleMs: 0 }, null));
-  watched.whatIf.hooks.onStoreCall?.({ class: 'list', key: 'a', route: null, durationMs: 1 });
+  watched.whatIf.hooks.onStoreCall?.({
+    class: 'list',
+    key: 'a',
+    route: null,
+    keyId: null,
+    workspaceId: null,
+    durationMs: 1,
+  });
   for (const second of [0, 0, 100]) watched.readAt(1000 * second, 'a', 'list');
   watched.refreshed('list', true, 100_000);
   const report = watched.whatIf.report();

@@ -11,12 +11,13 @@ import { ManualClock } from '../support/manual-clock.ts';
 import { SeededRandom } from '../support/random.ts';
 import { percentile } from '../support/percentile.ts';
 import { burstyTrace, type ReadTrace, zipfTrace } from '../support/read-traces.ts';
+import { ChangingStore, readsOfStore, type TimesOf } from '../support/changing-store.ts';
 import { createStoreServer } from '../support/store-server.ts';
 import { Watched } from '../support/watched.ts';
 import { count, ms, prove } from './bar.ts';
 
 const BAR_POINTS = 1;
-const BAR_BYTES = 1_000_000;
+const BAR_BYTES = 2_500_000;
 const BAR_CPU = 0.02;
 const READS_PER_SECOND = 2000;
 
@@ -165,6 +166,14 @@ test('memory and CPU', (context) => {
       watched.read(each, each);
       watched.refreshed(each, true, 60_000);
     }
+    // As many lists and evaluations on them as are followed.
+    for (let page = 0; page < 1200; page += 1) {
+      watched.readList(
+        `page ${page}`,
+        Array.from({ length: 10 }, (_, index) => `ev_${10 * page + index}`),
+      );
+      watched.read(`ev_${10 * page}`);
+    }
     return { watched, bytes: heapBytes() - before };
   });
   // The first four also pay for code that is compiled meanwhile, and garbage of other tests may go while one is made.
@@ -280,6 +289,73 @@ test('a whole gateway', async (context) => {
   });
   prove(context, ...bars);
 });
+
+const CHANGING_HOURS = 2;
+/** Looked at about as often as the fastest records change: a rhythm can't be learned from less. */
+const WATCHED_WITH = {
+  list: { freshMs: 30_000 },
+  evaluation: { freshMs: 60_000, staleMs: 0 },
+  transcript: { freshMs: 30_000, staleMs: 0 },
+  notFound: { freshMs: 15_000 },
+} as const satisfies TimesOf;
+
+/** What is predicted from what was seen with the times above, and then measured. */
+const FORETOLD = [
+  { class: 'list', freshMs: 5000, others: {} },
+  { class: 'list', freshMs: 120_000, others: {} },
+  { class: 'evaluation', freshMs: 15_000, others: { list: { freshMs: 5000 } } },
+  { class: 'evaluation', freshMs: 45_000, others: { list: { freshMs: 120_000 } } },
+  { class: 'transcript', freshMs: 45_000, others: {} },
+  { class: 'transcript', freshMs: 1_200_000, others: {} },
+  { class: 'notFound', freshMs: 45_000, others: {} },
+] as const;
+
+test('a store whose records change, a fifth of them every minute and the others every half hour', async (context) => {
+  const reads = readsOfStore({ seed: 3, hours: CHANGING_HOURS, perSecond: 1.5 });
+  const watched = new ChangingStore(WATCHED_WITH);
+  const lastMinutesMs = (CHANGING_HOURS * 60 - 10) * 60_000;
+  await watched.read(reads.filter(({ atMs }) => atMs < lastMinutesMs));
+  const advised: (readonly (number | null)[])[] = [];
+  let growth = 0;
+  for (let minute = 0; minute < 10; minute += 1) {
+    const fromMs = lastMinutesMs + minute * 60_000;
+    await watched.read(reads.filter(({ atMs }) => atMs >= fromMs && atMs < fromMs + 60_000));
+    const { load, classes } = watched.advice();
+    advised.push(classes.map(({ recommendation }) => recommendation.freshMs));
+    const totals = classes.flatMap(({ curve, recommendation }) =>
+      curve.filter(({ freshMs }) => freshMs === recommendation.freshMs).map(({ totalRps }) => totalRps),
+    );
+    growth = Math.max(growth, ...[load.recommendedRps, ...totals].map((rps) => rps / load.upstreamRps));
+  }
+  const bars = [];
+  for (const { class: cacheClass, freshMs, others } of FORETOLD) {
+    watched.set({ ...WATCHED_WITH, ...others });
+    const advice = watched.advice().classes.find((each) => each.class === cacheClass);
+    const point = advice?.curve.find((each) => each.freshMs === freshMs);
+    const times = { ...WATCHED_WITH, ...others, [cacheClass]: { ...WATCHED_WITH[cacheClass], freshMs } };
+    const seen = (await new ChangingStore(times).read(reads)).get(cacheClass);
+    const [calls, outdated] = [
+      (seen?.calls ?? 0) / (CHANGING_HOURS * 3600),
+      (seen?.outdated ?? 0) / (seen?.reads ?? 1),
+    ];
+    const [foretoldCalls, foretold] = [point?.upstreamRps ?? Number.NaN, point?.outdatedRatio ?? Number.NaN];
+    const beside = 'list' in others ? ` with lists at ${others.list.freshMs / 1000} s` : '';
+    const points = (ratio: number): string => `${(100 * ratio).toFixed(2)} %`;
+    bars.push({
+      name: `what-if of changing records, ${cacheClass} at ${freshMs / 1000} s${beside}`,
+      bar: 'store calls within 10 %, outdated answers within a quarter or half a point',
+      measured: `${foretoldCalls.toFixed(3)} calls/s foretold, ${calls.toFixed(3)} measured; ${points(foretold)} outdated foretold, ${points(outdated)} measured`,
+      ok: Math.abs(foretoldCalls / calls - 1) <= 0.1 && Math.abs(foretold - outdated) <= Math.max(0.005, outdated / 4),
+    });
+  }
+  const distinct = new Set(advised.map((each) => JSON.stringify(each))).size;
+  prove(context, ...bars, {
+    name: 'what-if of changing records, advice',
+    bar: 'no recommendation more than doubles the load of the store, each alone and all together; the same for ten minutes',
+    measured: `at most ${growth.toFixed(2)} times the load; ${distinct} different in ten minutes`,
+    ok: growth <= 2 && distinct === 1,
+  });
+}, 600_000);
 
 test('a fleet', async (context) => {
   const [processes, perSecond, forMs, keys, knownWithinMs] = [4, 400, 60_000, 2000, 2000];

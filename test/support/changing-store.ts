@@ -145,7 +145,7 @@ export class ChangingStore {
 
   advice(options: Partial<AdviceOptions> = {}) {
     const basis = { ttl: this.ttl, outdatedLimitOf: () => 0.02, nowMs: this.clock.nowMs() };
-    return adviceOf([this.whatIf.report()], { ...basis, ...options }).classes;
+    return adviceOf([this.whatIf.report()], { ...basis, ...options });
   }
 
   async #readOne({ class: cacheClass, number, readerSet }: ReadOfStore): Promise<void> {

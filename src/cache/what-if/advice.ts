@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { durationText, formatDuration } from '../../time/duration.ts';
 import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../ttl-policy.ts';
 import { MIN_COMPARISONS, shownBands } from './change-rate.ts';
-import { type Forecast, forecastOf, type Point, rowsOf, sum } from './forecast.ts';
+import { basisOf, type Forecast, forecastOf, type Point, rowsOf, sum } from './forecast.ts';
 import type { WhatIfReport } from './tally.ts';
 
 const number = z.number();
@@ -99,8 +99,13 @@ export interface Advice {
 export function adviceOf(reports: readonly WhatIfReport[], options: AdviceOptions): Advice {
   const { ttl, freshMs = {} } = options;
   const freshOf = (cacheClass: CacheClass): number => freshMs[cacheClass] ?? ttl.of(cacheClass).freshMs;
-  const forecast = (cacheClass: CacheClass, listFreshMs: number): Forecast | null =>
-    forecastOf(reports, cacheClass, { freshMs: freshOf(cacheClass), staleMs: ttl.of(cacheClass).staleMs, listFreshMs });
+  const bases = new Map(CACHE_CLASSES.map((each) => [each, basisOf(reports, each)]));
+  const forecast = (cacheClass: CacheClass, listFreshMs: number): Forecast | null => {
+    const basis = bases.get(cacheClass) ?? null;
+    return (
+      basis && forecastOf(basis, { freshMs: freshOf(cacheClass), staleMs: ttl.of(cacheClass).staleMs, listFreshMs })
+    );
+  };
   const forecasts = new Map(CACHE_CLASSES.map((each) => [each, forecast(each, freshOf('list'))]));
   const rpsOf = (cacheClass: CacheClass): number => forecasts.get(cacheClass)?.current.upstreamRps ?? 0;
   const nowRps = sum(CACHE_CLASSES, rpsOf);

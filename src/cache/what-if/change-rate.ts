@@ -84,37 +84,60 @@ function sum(all: readonly Comparisons[], of: 'seen' | 'changed'): number {
   return all.reduce((total, one) => total + one[of], 0);
 }
 
-/** The share of changed copies for the product of rate and age: of changes at random times, and at equal distances. */
-const RHYTHMS: readonly ((product: number) => number)[] = [
-  (product) => -Math.expm1(-product),
-  (product) => Math.min(1, product),
-];
 const STEPS = 40;
 /** No more than so much is certain. */
 const CERTAIN = 1e-6;
+
+/** Copies of an age are judged by comparisons of copies up to so many times as old, if these are enough. */
+const REACH = 4;
 
 /**
  * Null if too little was compared.
  *
  * All these records are taken to change at one rate, the most likely one, either at random (a Poisson process) or at equal
- * distances, whichever fits; where both fit alike, the truth is taken to lie between. One more comparison is added, half of
- * it changed, so that comparisons without a change are no proof that there are never any.
+ * distances, whichever fits; where both fit alike, the truth is taken to lie between. If some change faster than others,
+ * young copies show a higher rate than old ones, so each age has the rate of copies about as old. One more comparison is
+ * added, half of it changed, so that comparisons without a change are no proof that there are never any.
  */
 export function learnChanges(observed: readonly Comparisons[]): OutdatedAt | null {
+  const fits: { readonly untilMs: number; readonly outdatedAt: OutdatedAt }[] = [];
+  const sorted = observed.toSorted((a, b) => a.sinceMs - b.sinceMs);
+  for (const [index, { sinceMs }] of sorted.entries()) {
+    const isLast = index === sorted.length - 1;
+    const reached = sorted.slice(0, index + 1);
+    const isDue = sinceMs >= REACH * (fits.at(-1)?.untilMs ?? 0) && sum(reached, 'changed') >= MIN_COMPARISONS;
+    if (sum(reached, 'seen') >= MIN_COMPARISONS && (isLast || isDue)) {
+      fits.push({ untilMs: sinceMs, outdatedAt: rhythmOf(reached) });
+    }
+  }
+  if (fits.length === 0) return null;
+  return (ageMs) => {
+    let least = 0;
+    for (const { untilMs, outdatedAt } of fits.slice(0, -1)) {
+      if (REACH * ageMs <= untilMs) return Math.max(least, outdatedAt(ageMs));
+      least = Math.max(least, outdatedAt(untilMs / REACH));
+    }
+    return Math.max(least, fits.at(-1)?.outdatedAt(ageMs) ?? 0);
+  };
+}
+
+function rhythmOf(observed: readonly Comparisons[]): OutdatedAt {
   const total = sum(observed, 'seen');
-  if (total < MIN_COMPARISONS) return null;
   const data = observed.map(({ sinceMs, seen, changed }) => {
     const more = seen / total;
     return { sinceMs: Math.max(1, sinceMs), seen: seen + more, changed: Math.min(changed, seen) + more / 2 };
   });
-  const [random, steady] = RHYTHMS.map((shareOf) => mostLikely(data, shareOf));
-  if (random === undefined || steady === undefined) return null;
+  const random = mostLikely(data, (product) => -Math.expm1(-product));
+  const steady = mostLikely(data, (product) => Math.min(1, product));
   const doubt = Math.min(50, Math.max(-50, random.likelihood - steady.likelihood));
   const weight = 1 / (1 + Math.exp(-doubt));
   return (ageMs) => weight * random.shareOf(random.rate * ageMs) + (1 - weight) * steady.shareOf(steady.rate * ageMs);
 }
 
-/** The rate per millisecond with the greatest likelihood (its logarithm), which has one peak. */
+/**
+ * The rate per millisecond with the greatest likelihood (its logarithm), which has one peak. `shareOf`: the share of changed
+ * copies for the product of rate and age.
+ */
 function mostLikely(data: readonly Comparisons[], shareOf: (product: number) => number) {
   const likelihoodOf = (rate: number): number =>
     data.reduce((all, { sinceMs, seen, changed }) => {

@@ -50,34 +50,41 @@ type Simulation = Counts & Pick<WhatIfReport, 'atMs'>;
 /** A shorter time makes a rate a matter of chance. */
 const SHORTEST_MS = 1000;
 
-/** Null without reads. `listFreshMs`: the fresh time of lists, which bring evaluations along. */
-export function forecastOf(
-  reports: readonly WhatIfReport[],
-  cacheClass: CacheClass,
-  { freshMs, staleMs, listFreshMs }: Pick<CacheTtl, 'freshMs' | 'staleMs'> & { readonly listFreshMs: number },
-): Forecast | null {
+/** What is known of a class, for forecasts with any times; null without reads. */
+export function basisOf(reports: readonly WhatIfReport[], cacheClass: CacheClass): Basis | null {
   const simulations = reports.flatMap(({ atMs, classes }) =>
     classes.flatMap((each) => (each.class === cacheClass && each.counts !== null ? [{ ...each.counts, atMs }] : [])),
   );
   const reads = sum(simulations, readsOf);
   if (reads === 0) return null;
-  const own = rowsOf(reports, cacheClass);
-  const basis: Basis = {
+  const rows = rowsOf(reports, cacheClass);
+  return {
+    reports,
+    cacheClass,
     simulations,
     reads,
+    comparisons: sum(rows, ([, , seen]) => seen),
     readsPerSecond: (1000 * reads) / Math.max(SHORTEST_MS, coveredMs(simulations)),
     // Processes that came later count by their share of the reads.
     watchedMs: sum(simulations, (one) => readsOf(one) * (one.atMs - one.startedMs)) / reads,
-    outdatedOf: cacheClass === 'list' ? outdatedLists(reports, own) : outdatedRecords(own),
-    together: cacheClass === 'evaluation' ? besideLists(reports, listFreshMs) : () => ALONE,
+    outdatedOf: cacheClass === 'list' ? outdatedLists(reports, rows) : outdatedRecords(rows),
   };
-  const candidates = CANDIDATE_FRESH_MS.map((_, index) => simulatedPoint(index, basis));
+}
+
+/** `listFreshMs`: the fresh time of lists, which bring evaluations along. */
+export function forecastOf(
+  basis: Basis,
+  { freshMs, staleMs, listFreshMs }: Pick<CacheTtl, 'freshMs' | 'staleMs'> & { readonly listFreshMs: number },
+): Forecast {
+  const { reports, cacheClass, simulations, reads, comparisons } = basis;
+  const beside = cacheClass === 'evaluation' ? besideLists(reports, listFreshMs) : () => ALONE;
+  const candidates = CANDIDATE_FRESH_MS.map((_, index) => simulatedPoint(index, basis, beside(index)));
   const current =
     candidates.find((point) => point.freshMs === freshMs) ?? interpolated(candidates, { freshMs, staleMs }, basis);
   return {
     reads,
     sinceMs: Math.min(...simulations.map((one) => one.sinceMs)),
-    comparisons: sum(own, ([, , seen]) => seen),
+    comparisons,
     curve: [...candidates.filter((point) => point !== current), current].toSorted((a, b) => a.freshMs - b.freshMs),
     current,
   };
@@ -89,13 +96,13 @@ export function rowsOf(reports: readonly WhatIfReport[], cacheClass: CacheClass)
   );
 }
 
-interface Basis {
+export interface Basis extends Pick<Forecast, 'reads' | 'comparisons'> {
+  readonly reports: readonly WhatIfReport[];
+  readonly cacheClass: CacheClass;
   readonly simulations: readonly Simulation[];
-  readonly reads: number;
   readonly readsPerSecond: number;
   readonly watchedMs: number;
   readonly outdatedOf: (ages: readonly Aged[]) => Estimate | null;
-  readonly together: (candidate: number) => Beside;
 }
 
 interface Estimate {
@@ -125,10 +132,9 @@ function coveredMs(simulations: readonly Simulation[]): number {
 }
 
 /** The prediction for the candidate of that index. */
-function simulatedPoint(index: number, basis: Basis): Point {
-  const { simulations, readsPerSecond, watchedMs, outdatedOf, together } = basis;
+function simulatedPoint(index: number, basis: Basis, beside: Beside): Point {
+  const { simulations, readsPerSecond, watchedMs, outdatedOf } = basis;
   const freshMs = CANDIDATE_FRESH_MS[index] ?? 0;
-  const beside = together(index);
   const calls = times(
     perRead(simulations, ({ points }) => points[index]?.calls),
     beside.calls,
@@ -271,7 +277,7 @@ const ALONE: Beside = { calls: CERTAINLY_ALL, waits: CERTAINLY_ALL, ages: null }
 const MIN_IN_FORCE = 300;
 
 /** Evaluations beside lists with that fresh time. */
-function besideLists(reports: readonly WhatIfReport[], listFreshMs: number): Basis['together'] {
+function besideLists(reports: readonly WhatIfReport[], listFreshMs: number): (candidate: number) => Beside {
   const all = reports.flatMap(({ together }) => together ?? []);
   if (all.length === 0) return () => ALONE;
   const exact = all.filter(({ inForceMs }) => inForceMs === listFreshMs);

@@ -54,8 +54,9 @@ export function adviceCommand(): Command {
       const source = advice.processes === 1 ? 'one process' : `${advice.processes} processes`;
       const idle = classes.filter(({ curve }) => curve.length === 0).map((one) => one.class);
       const charts = classes.filter(({ curve }) => curve.length > 0).map((one) => classText(one, source, adminOption));
+      if (charts.length > 0) charts.push(loadText(advice.load));
       if (idle.length > 0) charts.push(`No reads yet: ${idle.join(', ')}.`);
-      print(command, { ...advice, classes }, [...charts, loadText(advice.load)].join('\n\n'));
+      print(command, { ...advice, classes }, charts.join('\n\n'));
     });
 }
 

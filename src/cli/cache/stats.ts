@@ -1,11 +1,11 @@
 /** Statistics of running gateways: `evalgate cache stats`, `evalgate cache top` and `evalgate fleet`. */
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import type { Counted } from '../../operations/answers.ts';
 import { type AnswerOf, ROUTES } from '../../operations/api.ts';
 import { clockText, durationText } from '../../time/duration.ts';
 import { adminCommand, callAndPrint, routeCommand } from '../admin-client.ts';
 import { integerBetween } from '../command.ts';
-import { bytesText, columns, countText, percentText } from '../format.ts';
+import { bytesText, type Cell, columns, countText, percentText } from '../format.ts';
 
 type Stats = AnswerOf<typeof ROUTES.cacheStats>;
 
@@ -74,40 +74,56 @@ function statsText(stats: Stats): string {
   ].join('\n\n');
 }
 
+type Top = AnswerOf<typeof ROUTES.cacheTop>;
+
+const WORK = ['STORE CALLS', 'STORE MS'];
+const workOf = ({ storeCalls, storeMs }: Pick<Top['routes'][number], 'storeCalls' | 'storeMs'>) => [
+  storeCalls,
+  storeMs,
+];
+
+const NAMES = ['key', 'workspace', 'route', 'record'] as const;
+type TopName = (typeof NAMES)[number];
+/** The tables of `cache top`, heading first. */
+const TOPS: Readonly<Record<TopName, (top: Top) => readonly (readonly Cell[])[]>> = {
+  key: ({ apiKeys }) => [['API KEY', ...WORK], ...apiKeys.map((one) => [one.keyId ?? '(no request)', ...workOf(one)])],
+  workspace: ({ workspaces }) => [
+    ['WORKSPACE', ...WORK],
+    ...workspaces.map((one) => [one.workspaceId ?? '(several)', ...workOf(one)]),
+  ],
+  route: ({ routes }) => [['ROUTE', ...WORK], ...routes.map((one) => [one.route ?? '(no request)', ...workOf(one)])],
+  record: ({ keys }) => [['KEY', 'CLASS', ...WORK], ...keys.map((one) => [one.key, one.class, ...workOf(one)])],
+};
+
 export function topCommand(): Command {
   return adminCommand({
     name: 'top',
-    summary: 'show the keys and routes for which the store had to work most',
+    summary: 'show for whom the store had to work most: routes and records, API keys or workspaces',
     details: [
       'It covers all gateway processes and the last hour. STORE MS is the time that calls to the store took,',
       'all together. STORE CALLS counts requests to the store, each once however often it was retried; `cache stats`',
       'counts every call that was sent, with retries, so its numbers can be higher. A searched list is shown by its hash.',
+      'A call counts for the API key whose request caused it; other keys may have used its answer.',
     ].join(' '),
-    examples: ['evalgate cache top', "evalgate cache top --limit 5 --json | jq '.keys[].key'"],
+    examples: [
+      'evalgate cache top',
+      'evalgate cache top --by key',
+      "evalgate cache top --limit 5 --json | jq '.keys[].key'",
+    ],
   })
-    .option('--limit <number>', 'how many keys, and how many routes', integerBetween(1, 100), 20)
-    .action(({ limit }: { limit: number }, command: Command) => {
+    .addOption(new Option('--by <what>', 'by API key, workspace, route or record').choices(NAMES))
+    .option('--limit <number>', 'how many of each', integerBetween(1, 100), 20)
+    .action(({ limit, by }: { limit: number; by?: TopName }, command: Command) => {
       const query = new URLSearchParams({ limit: String(limit) });
-      return callAndPrint(command, ROUTES.cacheTop, topText, { query });
+      const text = (top: Top): string => topText(top, by === undefined ? ['route', 'record'] : [by]);
+      return callAndPrint(command, ROUTES.cacheTop, text, { query });
     });
 }
 
-function topText(top: AnswerOf<typeof ROUTES.cacheTop>): string {
-  const { keys, routes } = top;
+function topText(top: Top, tables: readonly TopName[]): string {
   const heading = `Calls to the store. ${countedText(top)}`;
-  if (keys.length === 0) return `${heading} There were none.`;
-  const work = ['STORE CALLS', 'STORE MS'];
-  return [
-    heading,
-    columns([
-      ['ROUTE', ...work],
-      ...routes.map(({ route, storeCalls, storeMs }) => [route ?? '(no request)', storeCalls, storeMs]),
-    ]),
-    columns([
-      ['KEY', 'CLASS', ...work],
-      ...keys.map(({ key, class: name, storeCalls, storeMs }) => [key, name, storeCalls, storeMs]),
-    ]),
-  ].join('\n\n');
+  if (top.keys.length === 0) return `${heading} There were none.`;
+  return [heading, ...tables.map((name) => columns(TOPS[name](top)))].join('\n\n');
 }
 
 export function fleetCommand(): Command {

@@ -199,6 +199,8 @@ describe('/api/cache/top', () => {
     problem: z.null(),
     keys: z.array(z.strictObject({ ...loadSchema.shape, key: z.string(), class: z.string() })),
     routes: z.array(z.strictObject({ ...loadSchema.shape, route: z.string().nullable() })),
+    apiKeys: z.array(z.strictObject({ ...loadSchema.shape, keyId: z.string().nullable() })),
+    workspaces: z.array(z.strictObject({ ...loadSchema.shape, workspaceId: z.string().nullable() })),
   });
   const top = async (limit = 100) => topSchema.parse(await show(`/api/cache/top?limit=${limit}`));
 
@@ -226,7 +228,9 @@ describe('/api/cache/top', () => {
     // The refresh is counted when its answer has come.
     const callsOfAll = async () => (await top()).keys.reduce((sum, { storeCalls }) => sum + storeCalls, 0);
     await expect.poll(callsOfAll).toBe(3);
-    const { since, keys, routes } = await top();
+    const { since, keys, routes, apiKeys, workspaces } = await top();
+    expect(apiKeys).toMatchObject([{ keyId: expect.stringMatching(/^key_/) as string, storeCalls: 3 }]);
+    expect(workspaces).toMatchObject([{ workspaceId: WORKSPACE_A, storeCalls: 3 }]);
     expect(since).toBe(START);
     expect(keys.toSorted((a, b) => a.storeCalls - b.storeCalls)).toMatchObject([
       { key: keyOf('ev_9'), class: 'evaluation', storeCalls: 1 },
