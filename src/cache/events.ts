@@ -65,6 +65,13 @@ export interface LeaseWaitReport {
   readonly durationMs: number;
 }
 
+/** A record could not be read, and nothing shows whose it is: to the reader there is none (K7a: a foreign record looks like none). */
+export interface OwnerUnknownReport {
+  readonly class: CacheClass;
+  readonly requestId: string;
+  readonly error: StoreError;
+}
+
 export interface CacheListener {
   onRead?(report: ReadReport): void;
   onStoreCall?(report: StoreCallReport): void;
@@ -73,8 +80,7 @@ export interface CacheListener {
   onRefresh?(report: Refresh): void;
   /** A refresh behind a served copy failed; the copy stays. */
   onRefreshFailed?(report: { readonly class: CacheClass; readonly key: string; readonly error: StoreError }): void;
-  /** A record could not be read, and nothing shows whose it is: to the reader there is none (K7a). */
-  onOwnerUnknown?(report: { readonly class: CacheClass; readonly key: string; readonly error: StoreError }): void;
+  onOwnerUnknown?(report: OwnerUnknownReport): void;
   /** An operation on the shared cache failed, and the cache went on without it. */
   onSharedCacheFailed?(report: { readonly operation: string; readonly error: unknown }): void;
 }

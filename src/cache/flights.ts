@@ -246,7 +246,7 @@ export class Flights {
     if (previous?.stored.entry.answer.kind === 'found') return true;
     const evaluation = evaluationOf(request);
     if (evaluation === null) {
-      this.#options.events.onOwnerUnknown?.({ class: request.kind, key: request.key, error: failure });
+      this.#options.events.onOwnerUnknown?.({ class: request.kind, requestId: reader.requestId, error: failure });
       return false;
     }
     if (visibleCopies(this.#copies.inMemory(evaluation, reader), evaluation, reader).copy !== null) return true;

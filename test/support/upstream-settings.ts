@@ -44,7 +44,8 @@ export async function openUpstreamGateway(
       // A line is written when the connection has taken the answer; one more exchange later it is there.
       await gateway.admin('GET', '/livez');
       const requestId = reply.headers['x-request-id'];
-      const line = linesOf(gateway).find((one) => one.msg === 'request' && one.requestId === requestId);
+      const lines = linesOf(gateway).filter((one) => one.requestId === requestId && one.msg !== 'store call');
+      const line = lines.find(({ err, failure }) => (err?.message ?? failure ?? null) !== null);
       return line?.err?.message ?? line?.failure ?? null;
     },
     /** The samples of a metric whose name and labels begin with that text, added up. */

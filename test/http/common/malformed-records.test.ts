@@ -193,7 +193,7 @@ test('C4: while lists hold records of another workspace, a copy that is usable o
 });
 
 describe('in a single read', () => {
-  test.each(MALFORMED)(
+  test.each(MALFORMED.filter(([, , path]) => path !== 'workspaceId'))(
     'a record with %s is a 500, logged with its id and the path',
     async (_what, difference, path) => {
       const { id, workspaceId } = newSubject(subject.workspaceId);
@@ -212,6 +212,20 @@ describe('in a single read', () => {
       });
     },
   );
+
+  test('K7a: a record with no workspace is none, logged with its id and the path', async () => {
+    const { id } = newSubject(subject.workspaceId);
+    gateway.store.evaluations.set(id, { ...anEvaluation({ _id: id }), workspaceId: undefined });
+    const reply = await gateway.get(GET_CALL.path({ ...subject, id }), { key: await keyFor(gateway, subject) });
+    expect([reply.status, reply.text]).toEqual([404, GET_CALL.notFound]);
+    const lines = gateway.logLines.filter((text) => text.includes('a record was answered as none'));
+    expect(JSON.parse(lines.at(-1) ?? '{}')).toMatchObject({
+      level: 'warn',
+      class: 'evaluation',
+      requestId: reply.headers['x-request-id'],
+      err: { message: `the store's evaluation ${id} is malformed at workspaceId` },
+    });
+  });
 
   test('a record left out of a list is not taken from it: the store is called, and the answer is a 500', async () => {
     const { id, workspaceId } = newSubject(subject.workspaceId);

@@ -15,6 +15,8 @@ const FAILING = 'The evaluation store is failing at the moment. Try again later.
 const INVALID = 'The evaluation store sent an invalid answer. Try again later.';
 const UNUSABLE = 'The evaluation store sent an answer that cannot be used.';
 const TOO_LATE = 'The evaluation store did not answer in time. Try again later.';
+/** Nothing shows whose a record is that cannot be read at all (K7a: a foreign record looks like none). */
+const NO_CALL = 'There is no such call.';
 const BROKEN = 'the connection to the store failed';
 const TOO_DEEP = "the store's evaluation % is nested deeper than 64 levels";
 
@@ -23,10 +25,10 @@ const FAILURES: Partial<Record<Misbehaviour, readonly [told: string, logged: str
   html: [INVALID, "the store's answer is markup, not JSON"],
   'empty-body': [INVALID, "the store's answer is empty"],
   'cut-off-json': [INVALID, "the store's answer is not JSON"],
-  'deep-arrays': [UNUSABLE, TOO_DEEP],
-  'deep-objects': [UNUSABLE, TOO_DEEP],
-  'deep-insights': [UNUSABLE, TOO_DEEP],
-  'many-values': [UNUSABLE, "the store's evaluation % has more than 250000 values"],
+  'deep-arrays': [NO_CALL, TOO_DEEP],
+  'deep-objects': [NO_CALL, TOO_DEEP],
+  'deep-insights': [NO_CALL, TOO_DEEP],
+  'many-values': [NO_CALL, "the store's evaluation % has more than 250000 values"],
   'many-faults': [UNUSABLE, "the store's evaluation % is malformed at people"],
   'broken-gzip': [INVALID, 'the body cannot be decoded (Z_DATA_ERROR)'],
   'half-gzip': [INVALID, 'the body cannot be decoded (Z_BUF_ERROR)'],
@@ -34,8 +36,8 @@ const FAILURES: Partial<Record<Misbehaviour, readonly [told: string, logged: str
   redirect: [FAILING, 'the store answered evaluation with 302'],
   'redirect-loop': [FAILING, 'the store answered evaluation with 307'],
   'wrong-id': [INVALID, 'the store answered for another id than evaluation % (at _id)'],
-  'endless-body': [UNUSABLE, "the store's evaluation % is larger than 8000000 bytes"],
-  'gzip-bomb': [UNUSABLE, "the store's evaluation % is larger than 8000000 bytes"],
+  'endless-body': [NO_CALL, "the store's evaluation % is larger than 8000000 bytes"],
+  'gzip-bomb': [NO_CALL, "the store's evaluation % is larger than 8000000 bytes"],
   'endless-gzip': [INVALID, 'the body has far more bytes than what it holds'],
   'endless-error': [FAILING, 'the store answered evaluation with 503'],
   'slow-error': [FAILING, 'the store answered evaluation with 503'],
@@ -74,7 +76,7 @@ async function expectBorne(
   const failed = await gateway.read(cold);
   const kept = await gateway.read(held);
   mend();
-  expect([failed.status, failed.json]).toEqual([500, { error: { message: told } }]);
+  expect([failed.status, failed.json]).toEqual([told === NO_CALL ? 404 : 500, { error: { message: told } }]);
   expect(await gateway.failureOf(failed)).toContain(logged.replace('%', cold));
   expect([kept.status, kept.text]).toEqual([200, copy.text]);
   expect(kept.headers['cache-status']).toMatch(/; detail=stale-if-error$/);
@@ -90,10 +92,13 @@ describe('a store that answers', () => {
   });
   afterAll(() => Promise.all([gateway.close(), impatient.close()]));
 
-  test.each(Object.entries(FAILURES))('S1, S2, C2: %s is a 500, or the copy that is held', async (way, expected) => {
-    const known = MISBEHAVIOURS.find((name) => name === way) ?? 'html';
-    await expectBorne(gateway, known, { told: expected?.[0] ?? '', logged: expected?.[1] ?? '' });
-  });
+  test.each(Object.entries(FAILURES))(
+    'S1, S2, C2: %s is a 500, or a 404 if it cannot be told whose it is, or the copy that is held',
+    async (way, expected) => {
+      const known = MISBEHAVIOURS.find((name) => name === way) ?? 'html';
+      await expectBorne(gateway, known, { told: expected?.[0] ?? '', logged: expected?.[1] ?? '' });
+    },
+  );
 
   test.each(LATE)('S2: %s is ended by upstream.timeout, which holds for the whole answer', async (way) => {
     await expectBorne(impatient, way, { told: TOO_LATE, logged: 'the store gave no whole answer within 500 ms' });
@@ -149,7 +154,7 @@ test.each([
 ] as const)('the connection that carries %s is closed', async (way) => {
   const gateway = await startUpstreamGateway();
   gateway.store.setFaults({ misbehave: way });
-  expect((await gateway.read('ev_1')).status).toBe(500);
+  expect((await gateway.read('ev_1')).status).toBe(FAILURES[way]?.[0] === NO_CALL ? 404 : 500);
   await vi.waitFor(() => expect(gateway.store.openConnections).toBe(0));
   expect(gateway.store.connections).toBe(1);
 });
