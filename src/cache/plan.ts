@@ -24,7 +24,7 @@ export type FreshnessState = 'fresh' | 'stale' | 'usable-on-error' | 'unusable' 
 export interface Freshness {
   readonly state: FreshnessState;
   readonly ttlMs: number;
-  /** Null if it is unknown: the copy is from the future (C9). */
+  /** Null if it is unknown: the copy is from the future (C9: its age is unknown). */
   readonly ageMs: number | null;
 }
 

@@ -24,7 +24,7 @@ export interface CacheRead<T> {
   readonly tier: Tier | null;
   /** How long the entry is still fresh; 0 or less when it is not. */
   readonly ttlMs: number;
-  /** Null if it is unknown: the entry is from the future (C9). */
+  /** Null if it is unknown: the entry is from the future (C9: its age is unknown). */
   readonly ageMs: number | null;
   /** Whether a tier keeps the store's answer: RFC 9211 `stored`. */
   readonly isKept: boolean;

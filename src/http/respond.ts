@@ -178,7 +178,7 @@ function cacheHeaders(read: CacheRead<unknown>): Headers {
   const leftSeconds = Math.floor(read.ttlMs / 1000);
   const maxAgeSeconds = read.ttlMs > 0 ? ageSeconds + leftSeconds : 0;
   return {
-    // Unknown of a copy from the future (C9).
+    // C9: the age of a copy from the future is unknown.
     ...(read.ageMs === null ? {} : { Age: String(ageSeconds) }),
     'Cache-Control': `private, max-age=${maxAgeSeconds}, must-revalidate`,
     'Cache-Status': cacheStatus(read, leftSeconds),

@@ -33,7 +33,7 @@ export class MemoryLimiter implements QuotaLimiter {
     return this.#shown(log.usage(this.#clock.nowMicros(), limits));
   }
 
-  /** Consumers live by the wall clock, which may have been set since this process started (C9). */
+  /** Consumers live by the wall clock, which may have been set since this process started (C9: the wall clock is not trusted). */
   #shown<T extends QuotaUsage & { readonly retryAtMicros?: number | null }>(usage: T): T {
     return later(usage, wallMicros(this.#clock) - usage.nowMicros);
   }

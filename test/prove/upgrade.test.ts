@@ -59,13 +59,13 @@ afterAll(async () => {
   await redis.close();
 });
 
-function noteErrors(line: string): void {
+function onLine(line: string): void {
   if (/"level":"(?:error|fatal)"/.test(line)) errors.push(line);
 }
 
 async function start(program: string): Promise<GatewayProcess> {
   const env = { REDIS_URL: redis.url, UPSTREAM_URL: store.url, UPSTREAM_TOKEN: store.token, DRAIN_DELAY: '0s' };
-  const gateway = await GatewayProcess.start({ env, program, onLine: noteErrors });
+  const gateway = await GatewayProcess.start({ env, program, onLine });
   running.push(gateway);
   return gateway;
 }
