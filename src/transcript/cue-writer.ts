@@ -1,16 +1,27 @@
 /** Writes cues as turns: the text of each, with its speakers named. */
 import { cueTextSlices, type Markup } from './cue-text.ts';
-import type { CueSink } from './cues.ts';
-import type { FormName } from './form.ts';
 import { Finder } from './lines.ts';
 import { Preamble } from './plain.ts';
 import type { Slices } from './slices.ts';
 import type { SpeakerCounts } from './speakers.ts';
-import { type ParsedTranscript, TurnWriter } from './turn-writer.ts';
+import { type FormName, type ParsedTranscript, TurnWriter } from './turn-writer.ts';
 
 const MAX_NAME_UNITS = 120;
 /** Longer ones stay as they are: JSON.parse cannot be interrupted. */
 const MAX_METADATA_UNITS = 65_536;
+
+/** Is told of every line, in order. What it returns is run before the next line. */
+export interface CueSink {
+  /** A cue begins: its slice of the body at `sliceStart`, words on the line of its range at `wordsStart`, if before `end`. */
+  range(sliceStart: number, wordsStart: number, end: number): Slices<void> | null;
+  /** A counter or an identifier, right before its range. */
+  mark(): void;
+  /** A line of a note, a style or a region. */
+  note(): Slices<void> | null;
+  blank(start: number, end: number): void;
+  /** Words of the cue, or of what stands above the first. */
+  words(start: number, end: number): void;
+}
 
 export class CueWriter implements CueSink {
   readonly #text: string;

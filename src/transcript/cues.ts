@@ -2,14 +2,14 @@
  * Cues: a line with a time range above the words that are shown during it. WebVTT, SubRip and SBV differ in how they write
  * the range and in what may stand around it; the rest is here. No words are lost (T2a): only marks at their place are.
  */
-import { type Body, type FormName, Measure, type Reading } from './form.ts';
+import { type Body, Measure, type Reading } from './form.ts';
 import type { Markup } from './cue-text.ts';
 import { Finder, isBlank, isDigit, LineScanner, type LineTable, skipBlanks, skipFormatCharacters } from './lines.ts';
-import { CueWriter } from './cue-writer.ts';
+import { type CueSink, CueWriter } from './cue-writer.ts';
 import type { Slices } from './slices.ts';
 import { SpeakerCounts, spokenLine } from './speakers.ts';
 import { matchEnd, type TimeRange } from './times.ts';
-import type { ParsedTranscript } from './turn-writer.ts';
+import type { FormName, ParsedTranscript } from './turn-writer.ts';
 
 /** How one kind of cues is written. */
 export interface CueDialect {
@@ -35,19 +35,6 @@ interface CueHabits {
   readonly speakers: SpeakerCounts;
   /** Lines of the header. */
   headerLines: number;
-}
-
-/** Is told of every line, in order. What it returns is run before the next line. */
-export interface CueSink {
-  /** A cue begins: its slice of the body at `sliceStart`, words on the line of its range at `wordsStart`, if before `end`. */
-  range(sliceStart: number, wordsStart: number, end: number): Slices<void> | null;
-  /** A counter or an identifier, right before its range. */
-  mark(): void;
-  /** A line of a note, a style or a region. */
-  note(): Slices<void> | null;
-  blank(start: number, end: number): void;
-  /** Words of the cue, or of what stands above the first. */
-  words(start: number, end: number): void;
 }
 
 /** How the body reads as cues of the dialect; null if it has none. */

@@ -2,9 +2,7 @@
 import type { TranscriptFormat } from '../domain/records.ts';
 import type { LineTable } from './lines.ts';
 import type { Slices } from './slices.ts';
-import type { ParsedTranscript } from './turn-writer.ts';
-
-export type FormName = 'json' | 'webvtt' | 'subrip' | 'sbv' | 'headed turns' | 'spoken lines';
+import type { FormName, ParsedTranscript } from './turn-writer.ts';
 
 /** A body that is to be read. */
 export interface Body {

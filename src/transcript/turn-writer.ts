@@ -1,7 +1,9 @@
 /** Collects the turns of a body while it is read. */
 import { Column } from './column.ts';
-import type { FormName } from './form.ts';
 import { Pieces } from './pieces.ts';
+
+/** The forms that transcripts are read in (T10). */
+export type FormName = 'json' | 'webvtt' | 'subrip' | 'sbv' | 'headed turns' | 'spoken lines';
 
 /**
  * A body that was read, from which any page can be cut. Turns are columns of numbers, not objects, because a 2 MB body may

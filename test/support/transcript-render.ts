@@ -1,6 +1,6 @@
 /** Writes the turns of a conversation in each of the forms. */
 import type { TranscriptFormat } from '../../src/domain/records.ts';
-import type { FormName } from '../../src/transcript/form.ts';
+import type { FormName } from '../../src/transcript/turn-writer.ts';
 
 export interface SpokenTurn {
   readonly speaker: string | null;

@@ -1,7 +1,7 @@
 /** What holds for every form: turns come back, damage loses no words, and any body is read. */
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { FormName } from '../../../src/transcript/form.ts';
+import type { FormName } from '../../../src/transcript/turn-writer.ts';
 import {
   anyBody,
   cueTurns,
