@@ -340,7 +340,6 @@ test('a store whose records change, a fifth of them every minute and the others 
     ];
     const [foretoldCalls, foretold] = [point?.upstreamRps ?? Number.NaN, point?.outdatedRatio ?? Number.NaN];
     const beside = 'list' in others ? ` with lists at ${others.list.freshMs / 1000} s` : '';
-    const points = (ratio: number): string => `${(100 * ratio).toFixed(2)} %`;
     bars.push({
       name: `what-if of changing records, ${cacheClass} at ${freshMs / 1000} s${beside}`,
       bar: 'store calls within 10 %, outdated answers within a quarter or half a point',
@@ -399,3 +398,7 @@ test('a fleet', async (context) => {
     ok: points <= BAR_POINTS && knownMs <= knownWithinMs && samples.every(({ status }) => status === 200),
   });
 });
+
+function points(ratio: number): string {
+  return `${(100 * ratio).toFixed(2)} %`;
+}

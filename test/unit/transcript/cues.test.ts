@@ -8,6 +8,11 @@ function read(body: string, declared: TranscriptFormat | null = null) {
   return [parsed.form, ...textsOf(parsed)];
 }
 
+/** A time range of SubRip. */
+function range(at: number): string {
+  return `00:00:0${at},000 --> 00:00:0${at + 1},000`;
+}
+
 describe('WebVTT', () => {
   test('T2: tags are dropped, voices named, references decoded; header, notes, styles and identifiers are marks', () => {
     const body = [
@@ -90,9 +95,12 @@ describe('WebVTT', () => {
   });
 
   test('T2a: in a file without identifiers, a line above a range is words, a sentence always', () => {
-    const range = (at: number) => `00:0${at}.000 --> 00:0${at + 1}.000\n`;
-    expect(read(`WEBVTT\n\n${range(1)}one\n\ntwo\n${range(2)}three`)).toEqual(['webvtt', 'one\n\ntwo', 'three']);
-    expect(read(`WEBVTT\n\nid\n${range(1)}one\n\nYes.\n${range(2)}three`)).toEqual(['webvtt', 'one\n\nYes.', 'three']);
+    expect(read(`WEBVTT\n\n${range(1)}\none\n\ntwo\n${range(2)}\nthree`)).toEqual(['webvtt', 'one\n\ntwo', 'three']);
+    expect(read(`WEBVTT\n\nid\n${range(1)}\none\n\nYes.\n${range(2)}\nthree`)).toEqual([
+      'webvtt',
+      'one\n\nYes.',
+      'three',
+    ]);
   });
 
   test('T10: the signature may be missing if the store says WebVTT, and be below blank lines', () => {
@@ -105,8 +113,6 @@ describe('WebVTT', () => {
 });
 
 describe('SubRip', () => {
-  const range = (at: number) => `00:00:0${at},000 --> 00:00:0${at + 1},000`;
-
   test('T2: counters and ranges are no words; empty lines within a cue are', () => {
     const body = `1\n${range(1)} X1:1\n<i>Anna: one</i>\n42\n\ntwo\n\n\n2 \n${range(3)}\n\n3\n${range(5)}\n7\n`;
     const parsed = parseTranscript(body, null);
