@@ -36,7 +36,8 @@ export interface TranscriptPage {
 const MAX_INDEXES = 4;
 
 /**
- * Cuts any page. Where a text may be cut is found out once. The first page asked for with a combination of `pageSize`,
+ * Cuts any page, so that a walk over all pages gives every turn whole, in order, once (T8), by the number of turns (T4). Where a text
+ * may be cut is found out once. The first page asked for with a combination of `pageSize`,
  * `maxChars` and `raw` costs a walk over all pages, of some nanoseconds each; further ones cost what they hold. Equal
  * requests give equal pages in every process of one Node.js version.
  */

@@ -343,7 +343,7 @@ test('a store whose records change, a fifth of them every minute and the others 
     bars.push({
       name: `what-if of changing records, ${cacheClass} at ${freshMs / 1000} s${beside}`,
       bar: 'store calls within 10 %, outdated answers within a quarter or half a point',
-      measured: `${foretoldCalls.toFixed(3)} calls/s foretold, ${calls.toFixed(3)} measured; ${points(foretold)} outdated foretold, ${points(outdated)} measured`,
+      measured: `${foretoldCalls.toFixed(3)} calls/s foretold, ${calls.toFixed(3)} measured; ${percent(foretold)} outdated foretold, ${percent(outdated)} measured`,
       ok: Math.abs(foretoldCalls / calls - 1) <= 0.1 && Math.abs(foretold - outdated) <= Math.max(0.005, outdated / 4),
     });
   }
@@ -399,6 +399,6 @@ test('a fleet', async (context) => {
   });
 });
 
-function points(ratio: number): string {
+function percent(ratio: number): string {
   return `${(100 * ratio).toFixed(2)} %`;
 }
