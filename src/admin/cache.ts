@@ -2,7 +2,7 @@
 import type { Usage } from '../cache/entry.ts';
 import type { Tagged } from '../cache/purge-log.ts';
 import type { CacheClass } from '../cache/ttl-policy.ts';
-import { adviceOf } from '../cache/what-if/advice.ts';
+import { adviceOf } from '../operations/advice.ts';
 import { ALIVE_FOR_MS, type Instances } from '../redis/instances.ts';
 import { type AnswerOf, iso, ROUTES } from '../operations/api.ts';
 import { type AdminOptions, endpoint, type Endpoint } from './endpoint.ts';

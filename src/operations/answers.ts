@@ -1,6 +1,6 @@
 /** The answers of the admin listener. Times are ISO 8601 in UTC, with milliseconds. */
 import { z } from 'zod';
-import { classAdviceSchema, loadSchema } from '../cache/what-if/advice.ts';
+import { classAdviceSchema, loadSchema } from './advice.ts';
 import { KEY_STATUSES } from '../keys/key.ts';
 
 /** Nothing of an answer is changed by who reads it. */

@@ -50,6 +50,22 @@ describe('what if', () => {
     expect(await fresh.inputValue()).not.toBe('500ms');
   });
 
+  test('a second slider supposes another time for lists, which bring evaluations along', async () => {
+    await gateway.get('/v2/calls', { key });
+    const page = await openDashboard(gateway, 'cache');
+    await filled(page);
+    const whatIf = region(page, 'What if');
+    const lists = whatIf.getByRole('slider', { name: 'TTL supposed for list' });
+    await whatIf.getByText(', as in force.').waitFor();
+    await lists.focus();
+    await lists.press('Home');
+    await whatIf.getByText(', if it were set.').waitFor();
+    expect(await lists.getAttribute('aria-valuetext')).toContain('500\u00a0ms: Store calls per read');
+    expect(await freshOf('list')).toBe('30s');
+    await whatIf.getByRole('button', { name: 'As in force' }).click();
+    await whatIf.getByText(', as in force.').waitFor();
+  });
+
   test('a TTL that is typed is interpolated, set, in force at once, and reset', async () => {
     const page = await openDashboard(gateway, 'cache');
     await filled(page);

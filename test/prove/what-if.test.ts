@@ -310,6 +310,8 @@ const FORETOLD = [
   { class: 'notFound', freshMs: 45_000, others: {} },
 ] as const;
 
+const hundredths = (ratio: number): string => `${(100 * ratio).toFixed(2)} %`;
+
 test('a store whose records change, a fifth of them every minute and the others every half hour', async (context) => {
   const reads = readsOfStore({ seed: 3, hours: CHANGING_HOURS, perSecond: 1.5 });
   const watched = new ChangingStore(WATCHED_WITH);
@@ -343,7 +345,7 @@ test('a store whose records change, a fifth of them every minute and the others 
     bars.push({
       name: `what-if of changing records, ${cacheClass} at ${freshMs / 1000} s${beside}`,
       bar: 'store calls within 10 %, outdated answers within a quarter or half a point',
-      measured: `${foretoldCalls.toFixed(3)} calls/s foretold, ${calls.toFixed(3)} measured; ${percent(foretold)} outdated foretold, ${percent(outdated)} measured`,
+      measured: `${foretoldCalls.toFixed(3)} calls/s foretold, ${calls.toFixed(3)} measured; ${hundredths(foretold)} outdated foretold, ${hundredths(outdated)} measured`,
       ok: Math.abs(foretoldCalls / calls - 1) <= 0.1 && Math.abs(foretold - outdated) <= Math.max(0.005, outdated / 4),
     });
   }
@@ -398,7 +400,3 @@ test('a fleet', async (context) => {
     ok: points <= BAR_POINTS && knownMs <= knownWithinMs && samples.every(({ status }) => status === 200),
   });
 });
-
-function percent(ratio: number): string {
-  return `${(100 * ratio).toFixed(2)} %`;
-}

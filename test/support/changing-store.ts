@@ -8,7 +8,7 @@ import { ReadThrough } from '../../src/cache/read-through.ts';
 import { cacheRequest, recordRequest } from '../../src/cache/request.ts';
 import { UNSHARED } from '../../src/cache/shared-cache.ts';
 import { type CacheClass, type CacheTtl, overridesFor, TtlPolicy } from '../../src/cache/ttl-policy.ts';
-import { type AdviceOptions, adviceOf } from '../../src/cache/what-if/advice.ts';
+import { type AdviceOptions, adviceOf } from '../../src/operations/advice.ts';
 import { WhatIf } from '../../src/cache/what-if/what-if.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { evaluationSchema, transcriptSchema } from '../../src/domain/records.ts';

@@ -2,7 +2,7 @@
 import type { ReadReport } from '../../src/cache/events.ts';
 import { hash32 } from '../../src/cache/request.ts';
 import { TtlPolicy, CACHE_CLASSES, type CacheClass } from '../../src/cache/ttl-policy.ts';
-import { adviceOf, type ClassAdvice } from '../../src/cache/what-if/advice.ts';
+import { adviceOf, type ClassAdvice } from '../../src/operations/advice.ts';
 import type { WhatIfReport } from '../../src/cache/what-if/tally.ts';
 import { WhatIf } from '../../src/cache/what-if/what-if.ts';
 import { loadConfig } from '../../src/config/load.ts';

@@ -22,8 +22,6 @@ const [MINUTE_MS, HOUR_MS, DAY_MS] = [60_000, 3_600_000, 86_400_000];
 /** Where one band of time unchanged ends and the next begins. Band 0 holds records of which that is not known. */
 const BAND_ENDS_MS = [MINUTE_MS, 4 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS, DAY_MS, 7 * DAY_MS];
 export const BANDS = BAND_ENDS_MS.length + 2;
-/** The bands that operators are shown: an hour, a day, a week, more. */
-const SHOWN_ENDS_MS = [HOUR_MS, DAY_MS, 7 * DAY_MS, Number.POSITIVE_INFINITY];
 
 /** The band of a record that has been unchanged for that long. */
 export function bandOf(unchangedMs: number): number {
@@ -49,35 +47,11 @@ export function learnBands(rows: readonly BandRow[]): readonly Learned[] | null 
   return Array.from({ length: BANDS }, (_, band) => learn(rows.filter((row) => row[0] === band)) ?? all);
 }
 
-function learn(rows: readonly BandRow[]): Learned | null {
+/** All bands together. Null if there are too few comparisons. */
+export function learn(rows: readonly BandRow[]): Learned | null {
   const comparisons = rows.map(([, bucket, seen, changed]) => ({ sinceMs: middleOf(bucket), seen, changed }));
   const outdatedAt = learnChanges(comparisons);
   return outdatedAt && { outdatedAt, seen: sum(comparisons, 'seen'), changed: sum(comparisons, 'changed') };
-}
-
-/** The share of records that change within a day (`perDay`), by how long they had been unchanged; bands with too few comparisons are left out. */
-export function shownBands(rows: readonly BandRow[]) {
-  return SHOWN_ENDS_MS.flatMap((endMs, index) => {
-    const beginMs = SHOWN_ENDS_MS[index - 1] ?? 0;
-    const own = rows.filter(
-      ([band]) => band > bandOf(beginMs) - 1 && band > 0 && (BAND_ENDS_MS[band - 1] ?? Infinity) <= endMs,
-    );
-    const learned = learn(own);
-    if (learned === null) return [];
-    const hourly = endMs === HOUR_MS;
-    const share = learned.outdatedAt(hourly ? HOUR_MS : DAY_MS);
-    const error = (2 * share) / Math.sqrt(learned.changed + 1);
-    return [
-      {
-        unchangedFromMs: beginMs,
-        unchangedToMs: Number.isFinite(endMs) ? endMs : null,
-        withinMs: hourly ? HOUR_MS : DAY_MS,
-        changedRatio: share,
-        changedRatioError: error,
-        comparisons: Math.floor(learned.seen),
-      },
-    ];
-  });
 }
 
 function sum(all: readonly Comparisons[], of: 'seen' | 'changed'): number {

@@ -60,10 +60,11 @@ export function adviceCommand(): Command {
     });
 }
 
-function queryOf({ budget, force = false, ...times }: AdviceOptions): URLSearchParams {
+function queryOf({ budget, force = false, list, evaluation }: AdviceOptions): URLSearchParams {
   const query = new URLSearchParams(force ? { force: 'true' } : {});
   if (budget !== undefined) query.set('budget', String(budget));
-  for (const [name, durationMs] of Object.entries(times)) query.set(name, formatDuration(Number(durationMs)));
+  if (list !== undefined) query.set('list', formatDuration(list));
+  if (evaluation !== undefined) query.set('evaluation', formatDuration(evaluation));
   return query;
 }
 

@@ -3,11 +3,11 @@
  * work more than it may, all classes together. Pure.
  */
 import { z } from 'zod';
-import { durationText, formatDuration } from '../../time/duration.ts';
-import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../ttl-policy.ts';
-import { MIN_COMPARISONS, shownBands } from './change-rate.ts';
-import { basisOf, type Forecast, forecastOf, type Point, rowsOf, sum } from './forecast.ts';
-import type { WhatIfReport } from './tally.ts';
+import { durationText, formatDuration } from '../time/duration.ts';
+import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../cache/ttl-policy.ts';
+import { bandOf, type BandRow, learn, MIN_COMPARISONS } from '../cache/what-if/change-rate.ts';
+import { basisOf, type Forecast, forecastOf, type Point, rowsOf, sum } from '../cache/what-if/forecast.ts';
+import type { WhatIfReport } from '../cache/what-if/tally.ts';
 
 const number = z.number();
 const orNull = number.nullable();
@@ -123,7 +123,7 @@ export function adviceOf(reports: readonly WhatIfReport[], options: AdviceOption
   let recommendedRps = nowRps;
   const classes = CACHE_CLASSES.map((cacheClass): ClassAdvice => {
     const outdatedLimit = options.outdatedLimitOf(cacheClass);
-    const changes = shownBands(rowsOf(reports, cacheClass));
+    const changes = changesOf(rowsOf(reports, cacheClass));
     const about = {
       class: cacheClass,
       outdatedLimit,
@@ -155,6 +155,29 @@ export function adviceOf(reports: readonly WhatIfReport[], options: AdviceOption
     return { ...about, reads: found.reads, since, current, curve, recommendation };
   });
   return { load: { upstreamRps: nowRps, recommendedRps, ...loadLimit(limit, nowRps, recommendedRps) }, classes };
+}
+
+const [HOUR_MS, DAY_MS] = [3_600_000, 86_400_000];
+/** Where the bands of time unchanged end that operators are shown. */
+const SHOWN_ENDS_MS = [HOUR_MS, DAY_MS, 7 * DAY_MS, Number.POSITIVE_INFINITY];
+
+/** By how long records had been unchanged, how many of them change; bands with too few comparisons are left out. */
+function changesOf(rows: readonly BandRow[]): ClassAdvice['changes'] {
+  return SHOWN_ENDS_MS.flatMap((endMs, index) => {
+    const beginMs = SHOWN_ENDS_MS[index - 1] ?? 0;
+    const learned = learn(rows.filter(([band]) => band >= bandOf(beginMs) && band <= bandOf(endMs - 1)));
+    if (learned === null) return [];
+    const withinMs = endMs === HOUR_MS ? HOUR_MS : DAY_MS;
+    const changedRatio = learned.outdatedAt(withinMs);
+    return {
+      unchangedFromMs: beginMs,
+      unchangedToMs: Number.isFinite(endMs) ? endMs : null,
+      withinMs,
+      changedRatio,
+      changedRatioError: (2 * changedRatio) / Math.sqrt(learned.changed + 1),
+      comparisons: Math.floor(learned.seen),
+    };
+  });
 }
 
 interface Limit {

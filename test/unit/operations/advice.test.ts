@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { CACHE_CLASSES, overridesFor } from '../../../../src/cache/ttl-policy.ts';
-import { adviceOf, type AdviceOptions } from '../../../../src/cache/what-if/advice.ts';
-import { zipfTrace } from '../../../support/read-traces.ts';
-import { adviceFor, outdatedLimitOf, Watched } from '../../../support/watched.ts';
+import { CACHE_CLASSES, overridesFor } from '../../../src/cache/ttl-policy.ts';
+import { adviceOf, type AdviceOptions } from '../../../src/operations/advice.ts';
+import { zipfTrace } from '../../support/read-traces.ts';
+import { adviceFor, outdatedLimitOf, Watched } from '../../support/watched.ts';
 
 const HOUR_MS = 3_600_000;
 const TRACE = zipfTrace({ seed: 5, reads: 6000, hours: 10, keys: 300, exponent: 1 });
