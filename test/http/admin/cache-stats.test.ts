@@ -456,7 +456,9 @@ test('/api/fleet has the process itself, and nothing of the store', async () => 
   >;
   expect(json).toEqual({
     problem: null,
-    members: [{ ...about, pid: process.pid, startedAt: START, status: 'ready', heardMsAgo: 0, self: true }],
+    members: [
+      { ...about, pid: process.pid, startedAt: START, status: 'ready', heardMsAgo: 0, clockAheadMs: 0, self: true },
+    ],
   });
   expect(text).not.toContain('store');
 });
