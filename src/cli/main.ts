@@ -36,7 +36,7 @@ export async function main(argv: readonly string[]): Promise<void> {
 /** A reader that stopped early (`| head`) has what it wanted. Any other error has lost an answer. */
 function onOutputError(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE') process.exit();
-  process.stderr.write(`Standard output takes nothing (${error.code}).\n`);
+  write('stderr', `Standard output takes nothing (${error.code}).\n`);
   process.exit(1);
 }
 

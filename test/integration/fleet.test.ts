@@ -112,6 +112,7 @@ const fleetSchema = z.strictObject({
       startedAt: z.iso.datetime(),
       status: z.string(),
       heardMsAgo: z.number(),
+      clockAheadMs: z.number(),
       self: z.boolean(),
     }),
   ),
