@@ -22,7 +22,7 @@ export interface Store {
 
 export interface StoreOptions {
   readonly upstream: Config['upstream'];
-  /** Of the answers under way. */
+  /** Bounds the answers under way. */
   readonly memory: AnswerMemory;
   readonly hooks: StoreHooks;
   /** The sample that the workers of a gateway share; null if there is none. */

@@ -6,7 +6,7 @@ import { beginSpan, endSpan, nowMs, recordingSpan, within } from '../tracing/spa
 
 /** A flight as one of its callers sees it. */
 interface Joined {
-  /** Of the flight. */
+  /** The name of the flight. */
   readonly name: string;
   readonly kind: ResourceKind;
   readonly isBackground: boolean;

@@ -31,7 +31,7 @@ export interface PublicAppOptions {
   /** R6: how long a request waits for Redis in all. */
   readonly redisTimeoutMs: number;
   readonly maxInFlight: number;
-  /** Of the answers that responses are made from. */
+  /** Bounds the answers that responses are made from. */
   readonly answerMemory: AnswerMemory;
   /** Sends bodies, and accounts for what clients have not taken yet. */
   readonly unsent: Unsent;

@@ -131,7 +131,7 @@ export class StandardError {
     try {
       for (const { text } of this.#waiting) this.#output.writeNow(Buffer.from(text));
     } catch {
-      // Nobody takes them.
+      // The output takes no lines.
     }
   }
 }

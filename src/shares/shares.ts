@@ -230,7 +230,7 @@ export class FairQueue<H = string> {
     const longest = background ?? this.#longest('awaited');
     if (longest === undefined || (priority === 'background' && dropped === 'awaited')) return false;
     if (priority === dropped && line[priority].size + 1 >= longest[dropped].size) return false;
-    // Of what nobody waits for, the one that waited longest is the least worth; else the last would be served last.
+    // In the background, the one that waited longest is the least worth; else the last would be served last.
     const all = [...longest[dropped]];
     const one = dropped === 'background' ? all[0] : all.at(-1);
     one?.leave('queue-full');

@@ -13,7 +13,7 @@ const count = z.number().min(0);
 /** Calls and milliseconds. */
 const plainLoad = z.tuple([z.string().nullable(), z.null(), count, count]);
 export const writtenLoadsSchema = z.object({
-  /** Of a record or list, by its key in the cache, with its class. */
+  /** Loads of a record or list, by its key in the cache, with its class. */
   keys: z.array(z.tuple([z.string(), z.enum(CACHE_CLASSES), count, count])),
   routes: z.array(plainLoad),
   /** Missing in what earlier releases have written. */
