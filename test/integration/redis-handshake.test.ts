@@ -67,7 +67,7 @@ describe.each(CASES)('a Redis that refuses %s', (_, url, finding) => {
     const { status, stderr } = await runCli(['keys', 'list'], { env: { REDIS_URL: url() } });
     expect([status, stderr]).toEqual([
       1,
-      expect.stringMatching(/REDIS_URL: Redis at .* can't be used \(.*\)\. .*\.\n$/),
+      expect.stringMatching(/^REDIS_URL: Redis at .* can't be used \(.*\)\. \S.*\n$/),
     ]);
     expect(stderr).not.toContain('secret');
     expect((await runCli(['doctor'], { env: { REDIS_URL: url() } })).stdout).toContain("can't be used");
