@@ -12,6 +12,10 @@ function* noted(log: string[], name: string, slices: number): Slices<string> {
   return name;
 }
 
+function failing(): Slices<string> {
+  throw new RangeError('broken');
+}
+
 test('keys take turns slice by slice, and the computations of one key run one after another', async () => {
   const queue = new SliceQueue();
   const log: string[] = [];
@@ -40,9 +44,6 @@ test('what nobody waits for any more is given up, and a failure is only its own'
   const queue = new SliceQueue();
   const log: string[] = [];
   const gone = new AbortController();
-  const failing = (): Slices<string> => {
-    throw new RangeError('broken');
-  };
   const running = queue.run('a', () => noted(log, 'a1', 2));
   const aborted = queue.run('a', () => noted(log, 'never', 2), gone.signal);
   const failed = queue.run('a', failing);
