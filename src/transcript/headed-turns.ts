@@ -32,6 +32,10 @@ const STYLES: readonly HeaderStyle[] = [
   { pattern: new RegExp(String.raw`^(?:${TIME}|${IN_BRACKETS})[ \t\u00a0]{1,8}${NAME}$`), isWeak: true },
 ];
 
+const SENTENCE_END = /[.,…]$/;
+const SMALL_FIRST = /^\p{Ll}/u;
+const SMALL_WORD = /(?:^|\s)\p{Ll}/u;
+
 interface Header {
   readonly name: string;
   readonly style: HeaderStyle;
@@ -41,6 +45,8 @@ interface StyleCount {
   readonly style: HeaderStyle;
   readonly names: SpeakerCounts;
   total: number;
+  /** How many of them begin a paragraph. */
+  afterBlank: number;
 }
 
 /** The styles and the names of a body's lines that look like headers. */
@@ -49,22 +55,26 @@ class Headers {
   /** The most frequent style, once it was asked for. */
   #main: StyleCount | undefined;
 
-  add({ name, style }: Header): void {
-    const count = this.#counts.get(style) ?? { style, names: new SpeakerCounts(), total: 0 };
+  add({ name, style }: Header, isAfterBlank: boolean): void {
+    const count = this.#counts.get(style) ?? { style, names: new SpeakerCounts(), total: 0, afterBlank: 0 };
     count.names.add(name);
     count.total += 1;
+    if (isAfterBlank) count.afterBlank += 1;
     this.#counts.set(style, count);
   }
 
   /**
    * Whether a line that looks like a header is one. A body has one style; a line of another is one if its name is that of
-   * a speaker. With a weak style, names must speak repeatedly or stand at the head of paragraphs.
+   * a speaker. With a weak style, names must speak repeatedly or look like names.
    */
   includes({ name, style }: Header, isAfterBlank: boolean): boolean {
     const main = (this.#main ??= [...this.#counts.values()].toSorted((a, b) => b.total - a.total)[0]);
     if (main === undefined) return false;
     if (style !== main.style) return main.names.of(name) > 0;
-    return !style.isWeak || main.names.of(name) > 1 || (isAfterBlank && main.total > 1 && /^\P{Ll}/u.test(name));
+    if (!style.isWeak || main.names.of(name) > 1) return true;
+    if (main.total === 1 || SENTENCE_END.test(name)) return false;
+    if (isAfterBlank) return !SMALL_FIRST.test(name);
+    return main.afterBlank * 2 < main.total && !SMALL_WORD.test(name);
   }
 }
 
@@ -93,11 +103,13 @@ interface HeadedSink {
 function* findHeaders(table: LineTable): Slices<Headers> {
   const { text } = table;
   const headers = new Headers();
+  let isAfterBlank = true;
   const lines = new LineScanner(table);
   while (lines.advance()) {
     if (lines.isDue) yield;
     const header = headerAt(text, lines.start, lines.end);
-    if (header !== null) headers.add(header);
+    if (header !== null) headers.add(header, isAfterBlank);
+    isAfterBlank = header === null && isBlank(text, lines.start, lines.end);
   }
   return headers;
 }

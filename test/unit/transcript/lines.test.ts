@@ -146,6 +146,16 @@ describe('headed turns', () => {
     expect(textsOf(parsed)).toEqual(['Planning', 'March', 'Anna: Hi.', 'Bo: Ho.']);
   });
 
+  test('T10: names before a time by one space look like names, or repeat', () => {
+    expect(read('Anna Lee 10:02 AM\nHi.\nBo Ray 10:03 AM\nWe start at 10:30\nAnna Lee 10:04 AM\nYes.')).toEqual([
+      'headed turns',
+      'Anna Lee: Hi.',
+      'Bo Ray: We start at 10:30',
+      'Anna Lee: Yes.',
+    ]);
+    expect(parseTranscript('[0:01 --> 0:03]  Hello there.\n[0:03 --> 0:05]  And bye.', null).form).toBe(null);
+  });
+
   test('a list of chapters and a sentence that ends with a time are none', () => {
     expect(parseTranscript('Intro  0:03\nPricing  5:10\nNext steps  9:59', null).form).toBe(null);
     expect(parseTranscript('We start at 10:30\nand end late.\n\nPlease come.', null).form).toBe(null);
