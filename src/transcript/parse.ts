@@ -37,5 +37,6 @@ export function* parseSlices(body: string, declared: TranscriptFormat | null): S
     if (best?.explained === lineCount) break;
     yield;
   }
-  return best === null ? yield* plainSlices(lines) : yield* best.turns();
+  if (best === null) return yield* plainSlices(lines);
+  return typeof best.turns === 'function' ? yield* best.turns() : best.turns;
 }
