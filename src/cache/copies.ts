@@ -110,7 +110,7 @@ export function assess<T>(
 
 /**
  * The copies that the reader may be served. Called on every read, hits included (C4: who may see a record is decided per
- * request; K7: none else learns of it).
+ * request; K7: nobody else learns of it).
  */
 export function visibleCopies<T>(
   found: FoundCopies<T>,

@@ -5,7 +5,7 @@
  * back. One number serves all tags of a copy, also those that only the answer shows (the workspace of an evaluation).
  *
  * A purged copy may be served for up to 250 ms after a lost message, for up to 1 s on a silent subscription, and for up to its
- * error time by a process that Redis is out of reach of; otherwise never. How the log can fail, and what bounds it:
+ * error time by a process that cannot reach Redis; otherwise never. How the log can fail, and what bounds it:
  * - Forgotten tags: only the last `MAX_TAGS` tags are remembered here, and as many purges in Redis (state-scripts.ts). Copies
  *   from before a forgotten purge all count as purged: too much is fetched again, never too little.
  * - Lost history: Redis was emptied, restored from an old copy, or lost its last writes in a failover. The process that

@@ -16,7 +16,7 @@ import { subRip } from './subrip.ts';
 import { type ParsedTranscript, TurnWriter } from './turn-writer.ts';
 import { webVtt } from './webvtt.ts';
 
-/** Of two forms that explain as many lines, the first wins: it is harder to take for another. */
+/** If two forms explain as many lines, the first of them wins: it is harder to mistake for another. */
 const FORMS: readonly Form[] = [jsonUtterances, webVtt, subRip, sbv, headedTurns, spokenLines];
 
 /**

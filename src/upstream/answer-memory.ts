@@ -12,7 +12,7 @@ import { FairQueue, type Release, RESERVE_PERCENT } from '../shares/shares.ts';
 import type { Timers } from '../time/timers.ts';
 import { StoreError } from './store-error.ts';
 
-/** Of the heap's limit: what is under way takes a third of it then, and the cache and the rest have room. */
+/** A part of the heap's limit. Answers under way fill a third of the heap then, and leave room for the cache and the rest. */
 const HEAP_SHARE = 1 / 32;
 /** More is not faster, because one thread parses and renders. */
 const MAX_DEFAULT_BYTES = 32_000_000;

@@ -56,7 +56,7 @@ export async function parseJson(bytes: Buffer, { isExact }: ParseOptions): Promi
   await yieldToEventLoop();
   const root = [parseText(marked.text)];
   await yieldToEventLoop();
-  // Told apart from what is no JSON at all.
+  // Thrown only now, because text that is no JSON at all is a failure of the store, not of the record.
   if (!isText) throw new JsonError('holds bytes that are not UTF-8', true);
   if (numbers.length > 0) await restoreNumbers(root, marked);
   return root[0];
@@ -116,7 +116,13 @@ async function scan(bytes: Buffer, isExact: boolean): Promise<Shape> {
   const yieldToEventLoop = createYield();
   const numbers: Range[] = [];
   let [depth, deepest, values, names, isInString, at] = [0, 0, 1, 0, false, 0];
-  while (at < bytes.length && deepest <= MAX_DEPTH && values <= MAX_VALUES && names <= MAX_NAMES) {
+  while (
+    at < bytes.length &&
+    deepest <= MAX_DEPTH &&
+    values <= MAX_VALUES &&
+    names <= MAX_NAMES &&
+    numbers.length <= MAX_LONG_NUMBERS
+  ) {
     const end = Math.min(bytes.length, at + STEP_BYTES);
     for (; at < end; at += 1) {
       const byte = bytes[at] ?? 0;
@@ -219,7 +225,7 @@ async function markedText(bytes: Buffer, numbers: readonly Range[]): Promise<Mar
   const decoder = new TextDecoder();
   const pieces: string[] = [];
   const sources: string[] = [];
-  // Nobody can have put it into the text.
+  // Random, so that no text of the store begins with it.
   const mark = randomBytes(12).toString('base64url');
   let at = 0;
   for (const { from, to } of numbers) {

@@ -55,7 +55,7 @@ test.each([
   ["test('K5, K6, K7: none is told', ...)", ['K5', 'K6', 'K7']],
   [' * C8: changes arrive here', ['C8']],
   ['(K4: none is 401; K9: counted per address)', ['K4', 'K9']],
-  ["const T0 = 'a_b-C9'; // %A1 U+C5", []],
+  ["const A = 'a_b-C9'; // %A1 U+C5", []],
 ])('%s cites %j', (text, codes) => {
   expect(citationsIn(text).map(({ code }) => code)).toEqual(codes);
 });

@@ -5,7 +5,7 @@ import { HOUR_MICROS, MINUTE_MICROS, SlidingWindowLog } from '../../src/quota/wi
 import { QuotaOracle } from './quota-oracle.ts';
 import { SeededRandom } from './random.ts';
 
-const T0 = 1_768_478_400_000_000;
+const START = 1_768_478_400_000_000;
 const STEPS = 40;
 const MAX_FAULTS = 5;
 
@@ -40,7 +40,7 @@ function judgeTrace(random: SeededRandom): TracesVerdict {
   const newLimits = (): QuotaLimits => ({ perMinute: random.integer(1, 6), perHour: random.integer(1, 15) });
   const isSteppedBack = random.next() < 0.2;
   let limits = newLimits();
-  let nowMicros = T0;
+  let nowMicros = START;
   let refusals = 0;
   const faults: string[] = [];
   const log = new SlidingWindowLog();

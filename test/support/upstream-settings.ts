@@ -35,7 +35,7 @@ export async function openUpstreamGateway(
   const { token: key, keyId } = await gateway.issue({ perMinute: 1_000_000, perHour: 1_000_000 });
   return {
     ...gateway,
-    /** Of the key that `read` uses. */
+    /** The id of the key that `read` uses. */
     keyId,
     /** Reads that call with a key that no test exhausts. */
     read: (id: string): Promise<Reply> => gateway.get(`/v2/calls/${id}`, { key }),

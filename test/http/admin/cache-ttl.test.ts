@@ -226,7 +226,7 @@ describe('changes', () => {
 });
 
 describe('C6a: a time that is set for a while', () => {
-  const [T0, END] = ['2026-01-15T12:00:00.000Z', '2026-01-15T13:00:00.000Z'];
+  const [START, END] = ['2026-01-15T12:00:00.000Z', '2026-01-15T13:00:00.000Z'];
   const WHILE_SET = {
     fresh: '1m',
     freshMs: 60_000,
@@ -234,7 +234,7 @@ describe('C6a: a time that is set for a while', () => {
     until: { ...NO_END, fresh: END },
     afterwards: { ...NO_END, fresh: '30s' },
     setBy: 'alice',
-    setAt: T0,
+    setAt: START,
   };
 
   test('ends by itself; the audit has the change and its end', async () => {
@@ -248,7 +248,7 @@ describe('C6a: a time that is set for a while', () => {
     const set = { fresh: '1m', stale: '5m', error: '1h', set: ['fresh'], ends: { fresh: END } };
     expect(await auditOf(gateway)).toEqual([
       { at: END, who: 'evalgate', action: 'cache.ttl.end', target: 'list', from: set, to: unset },
-      { at: T0, who: 'alice', action: 'cache.ttl.set', target: 'list', from: unset, to: { ...set, for: '1h' } },
+      { at: START, who: 'alice', action: 'cache.ttl.set', target: 'list', from: unset, to: { ...set, for: '1h' } },
     ]);
     // Nothing is left to end.
     gateway.clock.advance(3_600_000);
@@ -266,7 +266,7 @@ describe('C6a: a time that is set for a while', () => {
     gateway.reload({ CACHE_LIST_STALE: '2m' });
     expect(await rowOf('list')).toMatchObject({ stale: '10m', afterwards: { stale: '2m' } });
     gateway.clock.advance(3_600_000);
-    expect(await rowOf('list')).toMatchObject({ fresh: '45s', stale: '2m', until: NO_END, setBy: 'bob', setAt: T0 });
+    expect(await rowOf('list')).toMatchObject({ fresh: '45s', stale: '2m', until: NO_END, setBy: 'bob', setAt: START });
   });
 
   test('has an end of its own; one that is set for good takes its place, and a reset ends all', async () => {

@@ -3,32 +3,35 @@ import { describe, expect, test } from 'vitest';
 import { HOUR_MICROS as HOUR, MINUTE_MICROS as MINUTE, SlidingWindowLog } from '../../../src/quota/window-log.ts';
 import { judgeTraces, logOf } from '../../support/quota-traces.ts';
 
-const T0 = 1_768_478_400_000_000;
+const START = 1_768_478_400_000_000;
 
 test('R1: an entry is in the window when exactly its length has gone by, and out of it a microsecond later', () => {
   const limits = { perMinute: 1, perHour: 100 };
-  expect(logOf([T0]).consume(T0 + MINUTE, limits)).toMatchObject({ admitted: false, retryAtMicros: T0 + MINUTE + 1 });
-  expect(logOf([T0]).consume(T0 + MINUTE + 1, limits).admitted).toBe(true);
+  expect(logOf([START]).consume(START + MINUTE, limits)).toMatchObject({
+    admitted: false,
+    retryAtMicros: START + MINUTE + 1,
+  });
+  expect(logOf([START]).consume(START + MINUTE + 1, limits).admitted).toBe(true);
 });
 
 test('an admitted request drops the entries older than an hour, and no others; a refused one drops nothing', () => {
   const lengthAfter = (nowMicros: number, perMinute: number): number => {
-    const log = logOf([T0, T0, T0 + 1, T0 + HOUR - 5]);
+    const log = logOf([START, START, START + 1, START + HOUR - 5]);
     log.consume(nowMicros, { perMinute, perHour: 9 });
     return log.length;
   };
-  expect(lengthAfter(T0 + HOUR, 9)).toBe(5);
-  expect(lengthAfter(T0 + HOUR + 1, 9)).toBe(3);
-  expect(lengthAfter(T0 + 2 * HOUR, 9)).toBe(1);
-  expect(lengthAfter(T0 + HOUR + 1, 1)).toBe(4);
+  expect(lengthAfter(START + HOUR, 9)).toBe(5);
+  expect(lengthAfter(START + HOUR + 1, 9)).toBe(3);
+  expect(lengthAfter(START + 2 * HOUR, 9)).toBe(1);
+  expect(lengthAfter(START + HOUR + 1, 1)).toBe(4);
 });
 
 describe('R6: after the clock went back', () => {
   const limits = { perMinute: 2, perHour: 10 };
 
   test('nothing extra is admitted, and what is from the future counts for one window from now', () => {
-    const log = logOf([T0, T0 + 5]);
-    const back = T0 - HOUR;
+    const log = logOf([START, START + 5]);
+    const back = START - HOUR;
     expect(log.consume(back, limits)).toMatchObject({
       admitted: false,
       nowMicros: back,
@@ -42,11 +45,11 @@ describe('R6: after the clock went back', () => {
   });
 
   test('entries of the past keep their times', () => {
-    const log = logOf([T0, T0 + 30, T0 + 40]);
-    log.usage(T0 + 20, limits);
+    const log = logOf([START, START + 30, START + 40]);
+    log.usage(START + 20, limits);
     expect(log.runs()).toEqual([
-      [T0, 1],
-      [T0 + 20, 2],
+      [START, 1],
+      [START + 20, 2],
     ]);
   });
 
@@ -54,8 +57,8 @@ describe('R6: after the clock went back', () => {
     const steps = fc.array(fc.integer({ min: 0, max: 2 * MINUTE }), { minLength: 1, maxLength: 12 });
     fc.assert(
       fc.property(steps, fc.integer({ min: 1, max: 2 * HOUR }), fc.integer({ min: 1, max: 4 }), (gaps, back, max) => {
-        const times = gaps.reduce<number[]>((all, gap) => [...all, (all.at(-1) ?? T0) + gap], []);
-        const nowMicros = (times.at(-1) ?? T0) - back;
+        const times = gaps.reduce<number[]>((all, gap) => [...all, (all.at(-1) ?? START) + gap], []);
+        const nowMicros = (times.at(-1) ?? START) - back;
         const log = logOf(times);
         const { admitted, retryAtMicros } = log.consume(nowMicros, { perMinute: max, perHour: 6 });
         if (admitted || retryAtMicros === null) return;
@@ -69,13 +72,13 @@ describe('R6: after the clock went back', () => {
 
 test('a log of bounded size takes no request for older than it is, and forgets none', () => {
   const bounded = new SlidingWindowLog(16);
-  for (let i = 0; i < 1000; i += 1) bounded.add(T0 + i * 1000, 1 + (i % 3));
+  for (let i = 0; i < 1000; i += 1) bounded.add(START + i * 1000, 1 + (i % 3));
   const runs = bounded.runs();
   expect(runs.length).toBeLessThanOrEqual(16);
   expect(bounded.length).toBe(1999);
   let counted = 0;
   for (const [time, count] of runs) {
-    const exact = Array.from({ length: 1000 }, (_, i) => i).filter((i) => T0 + i * 1000 <= time);
+    const exact = Array.from({ length: 1000 }, (_, i) => i).filter((i) => START + i * 1000 <= time);
     counted += count;
     expect(counted).toBe(exact.reduce((sum, i) => sum + 1 + (i % 3), 0));
   }
