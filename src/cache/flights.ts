@@ -1,16 +1,16 @@
 /**
  * A flight asks the store for one key and one audience, on behalf of all their readers in this process, and by a lease among
- * all processes (C10): 1. look, 2. lease, 3. call, 4. complete, 5. keep.
+ * all processes (C10: one flight per key and set of workspaces): 1. look, 2. lease, 3. call, 4. complete, 5. keep.
  *
  * An audience (`audienceOf`) is a set of workspaces, or all who may see the copy that is renewed. Nothing of another
  * audience's flight is ever noticed: no joining, no waking, no failure, no negative entry. So a record of another workspace
- * looks like none (K7a), because its readers share nothing with those who may not see it.
+ * looks like none (K7a: not by a second try either), because its readers share nothing with those who may not see it.
  *
  * A thousand readers of one set cost one call, and readers of n sets up to n, unless a copy is renewed. That fails as
  * follows:
  * - The process that has the lease dies: it lapses 2 s after its last renewal, and one of those who wait takes over.
  * - The process is paused past its lease: another takes over, and the late answer is stored nowhere.
- * - Redis does not answer: each process calls for itself (C8).
+ * - Redis does not answer: each process calls for itself (C8: it goes on without Redis).
  * - The store does not answer: the flight ends after `maxWaitMs`, for all who wait, here and elsewhere.
  */
 import { LRUCache } from 'lru-cache';
@@ -38,7 +38,10 @@ export interface Landing extends Pick<Answer, 'served' | 'isForeign'> {
   readonly from: 'store' | 'elsewhere' | Tier;
   /** Whether a tier keeps the answer for later readers. */
   readonly isKept: boolean;
-  /** The set of workspaces of the reader who began the flight. Others of its audience may use only a record that they may see. */
+  /**
+   * The set of workspaces of the reader who began the flight. Others of its audience may use only a record that they may
+   * see.
+   */
   readonly workspaceSet: string;
 }
 
@@ -103,7 +106,7 @@ export class Flights {
     if (failure === undefined) return undefined;
     const { error, atMs: startedAtMs } = failure;
     const agoMs = this.#options.clock.nowMs() - startedAtMs;
-    // A clock that was set back must not make it last (C9).
+    // A clock that was set back must not make it last (C9: a time in the future is unknown).
     if (agoMs < 0 || agoMs >= REMEMBER_FAILURES_MS) return undefined;
     const result = Promise.reject(asStoreError(error));
     result.catch(() => undefined);
@@ -340,7 +343,10 @@ function landingOn<T>({ stored }: CachedCopy<T>, from: Landing['from'], { reader
   return { served: stored, from, isKept: true, isForeign: false, workspaceSet: workspaceSetOf(reader) };
 }
 
-/** The same answer of Redis; rejects once the reader has waited for Redis long enough (R6). No reader waits for a background refresh. */
+/**
+ * The same answer of Redis; rejects once the reader has waited long enough (R6: 250 ms for Redis in all). No reader waits
+ * for a background refresh.
+ */
 function withinWait<R>({ reader, isBackground }: FetchTask, answer: Promise<R>): Promise<R> {
   return isBackground || reader.redisWait === undefined ? answer : reader.redisWait.within(answer);
 }

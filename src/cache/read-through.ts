@@ -26,7 +26,7 @@ import {
 import type { CacheRequest } from './request.ts';
 import type { Flight } from './single-flight.ts';
 
-/** How long a reader waits for the store if there is a copy to serve instead (C3). */
+/** How long a reader waits for the store if there is a copy to serve instead (C3: then it gets the copy). */
 const PATIENCE_MS = 1000;
 
 interface Read<T> {
@@ -192,7 +192,8 @@ export class ReadThrough implements Cache {
       const copy = assess(request, served, from, this.#options);
       if (copy !== null) return this.#serveCopy(miss, copy, null);
     }
-    // A good copy stays unless the store itself says that there is no record (Q9): it may name a wrong workspace by mistake.
+    // A good copy stays unless the store itself says that there is no record (Q9: by a 404 with its code): it may name a
+    // wrong workspace by mistake.
     const isCopy = fallback?.stored.entry.answer.kind === 'found';
     if (isForeign && isCopy) return this.#serveCopy(miss, fallback, reason);
     if (!isOfKind(request, served))

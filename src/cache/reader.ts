@@ -1,4 +1,7 @@
-/** A read of the cache: who reads, what it brings, and who may see what (C4, K7). */
+/**
+ * A read of the cache: who reads, what it brings, and who may see what (C4: decided per request; K7: the others learn
+ * nothing).
+ */
 import { createHash } from 'node:crypto';
 import type { RedisWait } from '../redis/request-wait.ts';
 import type { StoreError } from '../upstream/store-error.ts';
@@ -37,7 +40,7 @@ export interface Reader {
   readonly traceparent?: string;
   /** The API key that reads: keys share the store fairly. */
   readonly keyId?: string;
-  /** How long the reader waits for Redis; without it as long as each command may take (R6). */
+  /** How long the reader waits for Redis; without it as long as each command may take (R6: 250 ms in all). */
   readonly redisWait?: RedisWait;
   /** The template of the route that the request came by, for reports of what costs the store most. */
   readonly route?: string;
@@ -103,7 +106,10 @@ export function workspaceSetOf({ workspaceIds }: Pick<Reader, 'workspaceIds'>): 
   return name;
 }
 
-/** Names a copy as a `hash32`: by its key, and a negative entry also by the set of workspaces that it is kept for (K7a). */
+/**
+ * Names a copy as a `hash32`: by its key, and a negative entry also by the set of workspaces that it is kept for (K7a: no
+ * other reader learns of it).
+ */
 export function copyHashOf(
   { key, keyHash }: Pick<CacheRequest<unknown>, 'key' | 'keyHash'>,
   { entry }: StoredEntry,

@@ -122,7 +122,7 @@ const OVERTAKEN = 3;
  * 2. Another one begins later, and stores its answer first.
  * 3. This one completes. Its entry is older, and is not stored, if the other one knew of as many purges. Its negative entry
  *    is stored all the same: nobody else writes that of its set, and an id that the store does not have must leave what a
- *    foreign record leaves (K7a).
+ *    foreign record leaves (K7a: nobody can tell them apart).
  */
 const COMPLETE = defineScript(
   'completeLease',
@@ -169,8 +169,8 @@ export class RedisLease implements Lease {
 
   /**
    * An absent answer and a foreign record leave by this door alike: the same message, and the same negative entry. Only an
-   * absent answer replaces the entry (Q9), so only for it the other processes drop older copies; those who have none notice
-   * nothing.
+   * absent answer replaces the entry (Q9: the store says that there is none), so only for it the other processes drop older
+   * copies; those who have none notice nothing.
    */
   async complete({ entry, negative }: Completed): Promise<Completion> {
     const { key, audience, names, ttl, channel, budget } = this.#parts;
