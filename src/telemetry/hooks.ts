@@ -109,11 +109,11 @@ export function cacheListener({ logger, metrics }: Pick<HookOptions, 'logger' | 
     onRefreshFailed: ({ class: cacheClass, error }) => {
       if (error.kind === 'malformed') logger.warn({ class: cacheClass, err: error }, 'a stored answer was not renewed');
     },
-    // It is counted as a call to the store whose outcome is `malformed`.
+    // A record that cannot be read is also counted as a call to the store whose outcome is `malformed`.
     onOwnerUnknown: ({ class: cacheClass, requestId, error }) =>
       logger.warn(
         { class: cacheClass, requestId, err: error },
-        'a record was answered as none: it cannot be read, nor whose it is',
+        'a record was answered as none: the store does not show whose it is',
       ),
     // An outage of Redis is logged as it begins and ends; each read that went without it gets a line only at debug level.
     onSharedCacheFailed: ({ operation, error }) => logger.debug({ operation, err: error }, 'the shared cache failed'),

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
-import { anEvaluation } from '../../support/records.ts';
-import { GET_CALL, GET_REPORT, LIST_CALLS, LIST_REPORTS } from './endpoints.ts';
+import { anEvaluation, aTranscript } from '../../support/records.ts';
+import { GET_CALL, GET_CALL_TRANSCRIPT, GET_REPORT, LIST_CALLS, LIST_REPORTS } from './endpoints.ts';
 import { keyFor, newId, newSubject, putSubject, type Subject } from './subject.ts';
 
 let gateway: TestGateway;
@@ -291,6 +291,30 @@ describe('in a single read', () => {
       err: { message: `the store's evaluation ${id} is malformed at workspaceId` },
     });
   });
+
+  test.each([true, false])(
+    'K7a: a part of another workspace is none; only its own reader has a line: %j',
+    async (isOwn) => {
+      const foreign = newSubject();
+      const { id } = isOwn ? subject : putSubject(gateway.store, foreign);
+      gateway.store.transcripts.set(id, aTranscript({ evaluationId: id, workspaceId: foreign.workspaceId }));
+      const key = await keyFor(gateway, subject);
+      await gateway.get(GET_CALL.path({ ...subject, id }), { key });
+      const reply = await gateway.get(GET_CALL_TRANSCRIPT.path({ ...subject, id }), { key });
+      expect([reply.status, reply.text]).toEqual([404, GET_CALL_TRANSCRIPT.notFound]);
+      const lines = gateway.logLines.filter((text) => text.includes('a record was answered as none'));
+      const ofReply = lines.filter((text) => text.includes(String(reply.headers['x-request-id'])));
+      expect(ofReply.map((line): unknown => JSON.parse(line))).toMatchObject(
+        isOwn
+          ? [
+              {
+                err: { message: "the store's transcript is of another workspace than its evaluation (at workspaceId)" },
+              },
+            ]
+          : [],
+      );
+    },
+  );
 
   test('a record left out of a list is not taken from it: the store is called, and the answer is a 500', async () => {
     const { id, workspaceId } = newSubject(subject.workspaceId);
