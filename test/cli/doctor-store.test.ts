@@ -301,6 +301,11 @@ describe('a deliberate fault is named', () => {
       found: ['the store answered for another id than {record} (at evaluationId): scorecard ev_7'],
     },
     {
+      what: 'evaluations are there in lists only',
+      make: () => void store.override(/evaluations\/ev_[67]$/, (_, response) => sendError(response, 404, 'NOT_FOUND')),
+      found: ['an evaluation is in a list, and not there by its id: ev_7, ev_6'],
+    },
+    {
       what: 'parts and a rubric name another workspace',
       make: () =>
         store.put({

@@ -22,6 +22,7 @@ const CHANGING = 'Or a busy store has just changed: try again.';
 const NOT_SERVED = 'It is not served. Have the store corrected: docs/store-interface.md has the form of each answer.';
 const OTHER_WORKSPACE = 'workspaceId is not that of the evaluation in the list';
 const FOREIGN = 'Readers of the evaluation get a 404 for it. Have the store corrected: both are of one workspace.';
+const GONE = 'an evaluation is in a list, and not there by its id';
 const SECONDS = 'It is served as a time of 1970. Have the store send Unix milliseconds.';
 
 const contract = checksNamed('contract');
@@ -100,7 +101,10 @@ async function checkKind<R>(
     if (found.length + findings.length >= MAX_CHECKED) break;
     try {
       const answer = await read(resource, { id });
-      if (answer.kind !== 'found') continue;
+      if (answer.kind !== 'found') {
+        if (resource.name === 'evaluation') findings.push(contract.fail(GONE, NOT_SERVED, id));
+        continue;
+      }
       const { record } = answer;
       const isForeign = resource.workspaceOf(record) !== evaluation.workspaceId;
       const title = resource.title({ id });
