@@ -70,8 +70,8 @@ export interface LeaseWaitReport {
 }
 
 /**
- * A record could not be read, and nothing shows whose it is: to the reader there is none (K7a: a foreign record looks like
- * none).
+ * A record could not be read, and nothing shows whose it is, or a part is not of its evaluation's workspace: to the reader
+ * there is none (K7a: a foreign record looks like none).
  */
 export interface OwnerUnknownReport {
   readonly class: CacheClass;

@@ -216,7 +216,9 @@ export class Flights {
     const { clock, events } = this.#options;
     const stamp = beginStamp(this.#options);
     try {
-      return await Promise.race([callStore(task, stamp, signal, this.#options), lateness]);
+      const answer = await Promise.race([callStore(task, stamp, signal, this.#options), lateness]);
+      if (answer.isForeign) this.#reportContradiction(task);
+      return answer;
     } catch (error) {
       let failure = asStoreError(error);
       try {
@@ -232,6 +234,19 @@ export class Flights {
       void this.#try('fail', () => (isOfStore(failure) ? lease.fail(toFailure(failure)) : lease.release()));
       throw failure;
     }
+  }
+
+  /**
+   * Reports a part of another workspace than its evaluation, if a copy shows that this is the reader's: the store is wrong
+   * then. An ordinary foreign part is not reported, and nothing else is done for either (K7a).
+   */
+  #reportContradiction<T>({ request, reader }: FetchTask<T>): void {
+    const evaluation = evaluationOf(request);
+    if (evaluation === null) return;
+    if (visibleCopies(this.#copies.inMemory(evaluation, reader), evaluation, reader).copy === null) return;
+    const message = `the store's ${request.kind} is of another workspace than its evaluation (at workspaceId)`;
+    const error = new StoreError('malformed', message);
+    this.#options.events.onOwnerUnknown?.({ class: request.kind, requestId: reader.requestId, error });
   }
 
   /**

@@ -138,7 +138,7 @@ function announcement({ publicUrl, adminUrl, demo }: Running, { admin, redis }: 
       ...addresses,
       '',
       'Create a key with the id of a workspace of your store:',
-      `  npx evalgate keys create --name "First key" --workspace UUID --scope reports.read calls.read${at}`,
+      `  npx evalgate keys create --name "First key" --workspace UUID --scope reports.read calls.read coaching.read${at}`,
       ...(redis.url === null ? ['Without REDIS_URL keys are held by this process and end with it.'] : []),
     ].join('\n');
   }

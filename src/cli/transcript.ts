@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs';
 import { buffer } from 'node:stream/consumers';
 import { Argument, type Command, Option } from 'commander';
 import { TRANSCRIPT_FORMATS, type TranscriptFormat } from '../domain/records.ts';
+import { JsonScanner } from '../transcript/json-scanner.ts';
+import { skipFormatCharacters } from '../transcript/lines.ts';
 import { parseSlices } from '../transcript/parse.ts';
 import { runToEnd } from '../transcript/slices.ts';
 import { spokenLine } from '../transcript/speakers.ts';
@@ -95,9 +97,8 @@ function speakerOf(text: string): string | null {
 }
 
 function report({ form, body }: ParsedTranscript, turns: readonly Turn[], speakers: readonly Speaker[]): string {
-  const known = form === null ? 'none that is known; paragraphs are the turns' : form;
   const counts = `${countText(turns.length, 'turn')} of ${countText(speakers.length, 'speaker')}, ${countText(body.length, 'character')}`;
-  const sections = [`Form: ${known}\n${counts}`];
+  const sections = [`Form: ${body.trim() === '' ? 'none: it is empty' : (form ?? noForm(body))}\n${counts}`];
   if (speakers.length > 0) {
     const rows = speakers.slice(0, MAX_SHOWN_SPEAKERS).map(({ name, turns: count }) => [shortened(name), count]);
     sections.push(columns([['SPEAKER', 'TURNS'], ...rows]) + more(speakers.length - MAX_SHOWN_SPEAKERS));
@@ -107,6 +108,18 @@ function report({ form, body }: ParsedTranscript, turns: readonly Turn[], speake
     sections.push(columns([['TURN', 'TEXT'], ...rows]) + more(turns.length - MAX_SHOWN_TURNS));
   }
   return sections.join('\n\n');
+}
+
+/** Why a text is in no form. `[Music]` is not the beginning of JSON, so there must be a string in it. */
+function noForm(body: string): string {
+  const scanner = new JsonScanner(body, skipFormatCharacters(body, 0, body.length));
+  let isJson = false;
+  for (let token = scanner.next(); token !== null; token = scanner.next())
+    isJson ||= token === 'string' || token === 'key';
+  const turns = 'paragraphs are the turns';
+  if (!isJson) return `none that is known; ${turns}`;
+  if (scanner.isComplete) return `none: JSON without a list of utterances (docs/transcripts.md); ${turns}`;
+  return `none: it begins like JSON, and is none from character ${scanner.start} of ${body.length} on; ${turns}`;
 }
 
 /** The beginning of a text on one line. */

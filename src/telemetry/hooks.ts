@@ -1,10 +1,12 @@
 /** Turns what the parts of a gateway report into metrics, log lines and the health of dependencies. */
+import { LRUCache } from 'lru-cache';
 import type { Clock } from '../time/clock.ts';
 import type { Logger } from '../log/logger.ts';
 import type { RedisLinkOptions } from '../redis/connection.ts';
 import type { ListenerHooks } from '../server/server.ts';
 import type { StoreClientHooks } from '../upstream/client.ts';
 import type { GuardHooks } from '../upstream/guard.ts';
+import type { Listed } from '../upstream/resources.ts';
 import { publicName } from '../tracing/spans.ts';
 import { StoreHealth, trackCapacity } from './dependencies.ts';
 import type { CacheListener } from '../cache/events.ts';
@@ -27,9 +29,18 @@ export interface StoreHooks {
   readonly guard: GuardHooks;
 }
 
-/** For the client of the store, and the guard around it. */
-export function storeHooks({ logger, metrics, health, clock }: HookOptions): StoreHooks {
+/** A record that is left out again and again has one line of the log in so long. */
+const LEFT_OUT_EVERY_MS = 3_600_000;
+/** Beyond so many such records, lines are repeated. */
+const MAX_LEFT_OUT = 10_000;
+
+/** For the client of the store, and the guard around it. `onListed` counts the records of lists for operators. */
+export function storeHooks(
+  { logger, metrics, health, clock }: HookOptions,
+  onListed: (listed: Listed) => void,
+): StoreHooks {
   const storeHealth = new StoreHealth(health, clock);
+  const loggedAtMs = new LRUCache<string, number>({ max: MAX_LEFT_OUT });
   return {
     store: {
       onCall: (call) => {
@@ -40,9 +51,17 @@ export function storeHooks({ logger, metrics, health, clock }: HookOptions): Sto
         storeHealth.onCall(call);
         logger.debug({ ...call, outcome }, 'store call');
       },
-      onRecordLeftOut: (leftOut) => {
-        metrics.recordsLeftOut.inc({ resource: leftOut.resource });
-        logger.warn({ ...leftOut }, 'record left out of a list: a required member is missing or of the wrong type');
+      onListed: ({ resource, requestId, ...listed }) => {
+        metrics.recordsListed.inc({ resource }, listed.records);
+        metrics.recordsLeftOut.inc({ resource }, listed.leftOut.length);
+        onListed(listed);
+        for (const leftOut of listed.leftOut) {
+          const record = `${leftOut.id} ${leftOut.path}`;
+          const nowMs = clock.nowMs();
+          if (nowMs - (loggedAtMs.get(record) ?? Number.NEGATIVE_INFINITY) < LEFT_OUT_EVERY_MS) continue;
+          loggedAtMs.set(record, nowMs);
+          logger.warn({ resource, ...leftOut, requestId }, 'record left out of a list: it is incomplete or malformed');
+        }
       },
     },
     guard: {
@@ -90,11 +109,11 @@ export function cacheListener({ logger, metrics }: Pick<HookOptions, 'logger' | 
     onRefreshFailed: ({ class: cacheClass, error }) => {
       if (error.kind === 'malformed') logger.warn({ class: cacheClass, err: error }, 'a stored answer was not renewed');
     },
-    // It is counted as a call to the store whose outcome is `malformed`.
+    // A record that cannot be read is also counted as a call to the store whose outcome is `malformed`.
     onOwnerUnknown: ({ class: cacheClass, requestId, error }) =>
       logger.warn(
         { class: cacheClass, requestId, err: error },
-        'a record was answered as none: it cannot be read, nor whose it is',
+        'a record was answered as none: the store does not show whose it is',
       ),
     // An outage of Redis is logged as it begins and ends; each read that went without it gets a line only at debug level.
     onSharedCacheFailed: ({ operation, error }) => logger.debug({ operation, err: error }, 'the shared cache failed'),

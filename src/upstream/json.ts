@@ -6,6 +6,7 @@
 import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
+import { JsonScanner } from '../transcript/json-scanner.ts';
 
 /** The interface's deepest record has 6 levels; the rest is for the objects that it leaves open. */
 const MAX_DEPTH = 64;
@@ -15,6 +16,7 @@ const MAX_VALUES = 250_000;
 const MAX_NAMES = 100_000;
 /** Numbers that a double cannot hold. No record is known to have a hundred; so many take `JSON.stringify` some 20 ms. */
 const MAX_LONG_NUMBERS = 20_000;
+const UTF8_BYTE_ORDER_MARK = '\u00ef\u00bb\u00bf';
 
 /** The bytes are no JSON that can be used: the message says why, as what follows "the answer". */
 export class JsonError extends Error {
@@ -54,22 +56,43 @@ export async function parseJson(bytes: Buffer, { isExact }: ParseOptions): Promi
   const isText = isUtf8(bytes);
   const marked = await markedText(bytes, numbers);
   await yieldToEventLoop();
-  const root = [parseText(marked.text)];
+  const root = [];
+  try {
+    const value: unknown = JSON.parse(marked.text);
+    root.push(value);
+  } catch {
+    // V8's message quotes the text, so it is not passed on.
+    throw new JsonError(await syntaxFault(bytes), false);
+  }
   await yieldToEventLoop();
   // Thrown only now, because text that is no JSON at all is a failure of the store, not of the record.
-  if (!isText) throw new JsonError('holds bytes that are not UTF-8', true);
+  if (!isText) throw new JsonError(`holds bytes that are not UTF-8 (at byte ${firstFaultyByte(bytes)})`, true);
   if (numbers.length > 0) await restoreNumbers(root, marked);
   return root[0];
 }
 
-function parseText(text: string): unknown {
-  try {
-    const value: unknown = JSON.parse(text);
-    return value;
-  } catch {
-    // V8's message quotes the text, so it is not passed on.
-    throw new JsonError(text.trim() === '' ? 'is empty' : 'is not JSON', false);
+/** Tokens that are read between two looks at the time. */
+const STEP_TOKENS = 1000;
+
+/** Why the bytes are not JSON, and where the token or the string begins that does not fit, if the scanner sees it. */
+async function syntaxFault(bytes: Buffer): Promise<string> {
+  const yieldToEventLoop = createYield();
+  // One character per byte, so that its places are those of bytes.
+  const text = bytes.toString('latin1');
+  const scanner = new JsonScanner(text, text.startsWith(UTF8_BYTE_ORDER_MARK) ? UTF8_BYTE_ORDER_MARK.length : 0);
+  for (let tokens = 1; scanner.next() !== null; tokens += 1) {
+    if (tokens % STEP_TOKENS === 0) await yieldToEventLoop();
   }
+  if (scanner.isComplete) return 'is not JSON';
+  return text.trim() === '' ? 'is empty' : `is not JSON (at byte ${scanner.start} of ${bytes.length})`;
+}
+
+/** The first byte that decoding replaces. Compares in steps, which costs little for the largest answer. */
+function firstFaultyByte(bytes: Buffer): number {
+  const decoded = Buffer.from(bytes.toString());
+  let from = 0;
+  while (decoded.subarray(from, from + STEP_BYTES).equals(bytes.subarray(from, from + STEP_BYTES))) from += STEP_BYTES;
+  return from + decoded.subarray(from).findIndex((byte, at) => byte !== bytes[from + at]);
 }
 
 const QUOTE = 0x22;

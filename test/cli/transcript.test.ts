@@ -68,6 +68,25 @@ test('a file in no form is shown by its paragraphs', async () => {
 });
 
 test.each([
+  ['nothing', '', 'none: it is empty'],
+  ['white space', ' \r\n', 'none: it is empty'],
+  [
+    'JSON that is cut off',
+    '[{"speaker":"Ann","text":"Hel',
+    'none: it begins like JSON, and is none from character 25 of 29 on',
+  ],
+  [
+    'another JSON',
+    '{"results":{"channels":[{"alternatives":[{"transcript":"Hi."}]}]}}',
+    'none: JSON without a list of',
+  ],
+  ['brackets', '[Music]\n\nFirst.', 'none that is known; paragraphs are the turns'],
+])('%s in no form is told why', async (_what, body, form) => {
+  const { status, stdout } = await runCli(['transcript', '-'], { stdin: body });
+  expect([status, stdout]).toEqual([0, expect.stringContaining(`Form: ${form}`)]);
+});
+
+test.each([
   ['a file that is not there', () => '/nowhere/call.txt', 'it cannot be read (ENOENT)'],
   ['a folder', () => folder, 'it cannot be read (EISDIR)'],
   ['Latin-1', () => file(Uint8Array.of(0x41, 0x3a, 0x20, 0xe9)), 'it is not UTF-8'],

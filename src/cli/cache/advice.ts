@@ -87,7 +87,7 @@ function classText(advice: ClassAdvice, source: string, adminOption: string): st
   lines.push(...chart(advice));
   if (current !== null && measured !== null && Math.abs(current.hitRatio - measured.hitRatio) >= DOUBTFUL_DIFFERENCE) {
     lines.push(
-      `For the time in force the prediction is a hit ratio of ${percentText(current.hitRatio)}, and ${percentText(measured.hitRatio)} was measured: a time was changed meanwhile, something was purged, or copies were evicted. Trust the differences between rows more than their values.`,
+      `For the time in force the prediction is a hit ratio of ${percentText(current.hitRatio)}, and ${percentText(measured.hitRatio)} was measured: there were too few reads to compare, a time was changed meanwhile, something was purged, or copies were evicted. Trust the differences between rows more than their values.`,
     );
   }
   lines.push(...changesText(advice.changes));

@@ -1,4 +1,4 @@
-/** One check of the doctor, and the comparison of clocks. */
+/** One check of the doctor, findings that become one, and the comparison of clocks. */
 
 export interface Check {
   readonly name: string;
@@ -9,20 +9,46 @@ export interface Check {
   readonly advice: string | null;
 }
 
+/** A check that may be one of several with the same cause. `seen` names the record or the question that shows it. */
+export interface Finding extends Check {
+  readonly seen?: string;
+}
+
 /** Makes checks of that name; each message begins with `subject`. */
 export function checksNamed(name: string, subject: string = '') {
-  const make = (status: Check['status'], message: string, advice: string | null): Check => ({
+  type Seen = string | undefined;
+  const make = (status: Check['status'], message: string, advice: string | null, seen: Seen): Finding => ({
     name,
     status,
     message: subject + message,
     advice,
+    ...(seen === undefined ? {} : { seen }),
   });
   return {
-    ok: (message: string) => make('ok', message, null),
-    skipped: (message: string) => make('skipped', message, null),
-    warn: (message: string, advice: string) => make('warn', message, advice),
-    fail: (message: string, advice: string | null) => make('fail', message, advice),
+    ok: (message: string, seen?: string) => make('ok', message, null, seen),
+    skipped: (message: string) => make('skipped', message, null, undefined),
+    warn: (message: string, advice: string, seen?: string) => make('warn', message, advice, seen),
+    fail: (message: string, advice: string | null, seen?: string) => make('fail', message, advice, seen),
   };
+}
+
+/** As many are named as there are resources. */
+const MAX_NAMED = 6;
+
+/** One cause is one check, which names some of the places where it was seen. The order is that of the findings. */
+export function grouped(findings: readonly Finding[]): readonly Check[] {
+  const groups = new Map<string, { readonly check: Check; readonly seen: string[] }>();
+  for (const { seen, ...check } of findings) {
+    const key = JSON.stringify(check);
+    const group = groups.get(key) ?? { check, seen: [] };
+    groups.set(key, group);
+    if (seen !== undefined) group.seen.push(seen);
+  }
+  return Array.from(groups.values(), ({ check, seen }) => {
+    const others = seen.length - MAX_NAMED;
+    const named = seen.slice(0, MAX_NAMED).join(', ') + (others > 0 ? ` and ${others} more` : '');
+    return seen.length === 0 ? check : { ...check, message: `${check.message}: ${named}` };
+  });
 }
 
 export type Checks = ReturnType<typeof checksNamed>;

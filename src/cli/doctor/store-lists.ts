@@ -7,8 +7,8 @@ import { type EvaluationRecord, evaluationSchema, ID_PATTERN } from '../../domai
 import { type LeftOut, type ListQuery, type Resource, RESOURCES } from '../../upstream/resources.ts';
 import type { StoreAnswer } from '../../upstream/store.ts';
 import { StoreError } from '../../upstream/store-error.ts';
-import { type Check, checksNamed } from './check.ts';
-import { isUnanswered, type ReadStore, revalidation } from './store-records.ts';
+import { checksNamed, type Finding } from './check.ts';
+import { isUnanswered, type ReadStore, revalidation, timeFindings } from './store-records.ts';
 
 const contract = checksNamed('contract', 'lists: ');
 
@@ -17,10 +17,18 @@ export const NO_WORKSPACE = '00000000-0000-4000-8000-000000000000';
 const NOTHING = 'evalgate-doctor-no-such-thing';
 const MAX_LENGTH = 100;
 const MAX_NAMED = 5;
+/** Where the page begins that is compared with the whole list. Not at 1, since pages may overlap by one record. */
+const OFFSET = 2;
 /** How often a list is read again that changed while it was compared. */
 const MAX_TRIES = 3;
 const CORRECT = 'Have the store corrected: docs/store-interface.md says what a list holds, and in which order.';
 const LEFT_OUT = 'Such records are not served. Have the store corrected: docs/store-interface.md lists the members.';
+const NAME_ONE =
+  'Name a workspace with completed evaluations (--workspace UUID), to check its lists, records and parts.';
+
+function fault(cause: string, seen?: string): Finding {
+  return contract.fail(cause, CORRECT, seen);
+}
 
 /** A list as it was sent, beside what the gateway makes of it. */
 interface SentList {
@@ -38,8 +46,10 @@ const idSchema = z.object({ _id: z.string() });
 const sentList: Resource<ListQuery, SentList> = {
   ...RESOURCES.list,
   parse: async (value, query) => {
-    const leftOut: LeftOut[] = [];
-    const { total } = await RESOURCES.list.parse(value, query, (one) => leftOut.push(one));
+    let leftOut: readonly LeftOut[] = [];
+    const { total } = await RESOURCES.list.parse(value, query, (listed) => {
+      leftOut = listed.leftOut;
+    });
     const { items } = itemsSchema.parse(value);
     return {
       ids: items.map((item) => idSchema.safeParse(item).data?.['_id'] ?? null),
@@ -59,7 +69,7 @@ type ReadList = (query?: Partial<ListQuery>) => Promise<SentList>;
 export async function checkLists(
   read: ReadStore,
   workspaceId: string | null,
-): Promise<{ readonly checks: readonly Check[]; readonly records: readonly EvaluationRecord[] }> {
+): Promise<{ readonly findings: readonly Finding[]; readonly records: readonly EvaluationRecord[] }> {
   const query = (changes: Partial<ListQuery> = {}): ListQuery => ({
     workspaceIds: [workspaceId ?? NO_WORKSPACE],
     search: null,
@@ -70,31 +80,26 @@ export async function checkLists(
   });
   const readList: ReadList = async (changes) => listOf(await read(sentList, query(changes)));
   const answer = await read(sentList, query());
-  const checks = [await revalidation(contract, answer, (etag) => read(sentList, query(), etag))];
   const first = listOf(answer);
-  if (workspaceId === null) {
-    const found =
-      first.ids.length === 0 ? 'valid form' : `a workspace that no store has holds ${first.ids.length} records`;
-    if (first.ids.length > 0) return { checks: [contract.fail(found, CORRECT), ...checks], records: [] };
+  const again = await revalidation(answer, 'list', (etag) => read(sentList, query(), etag));
+  if (workspaceId === null && first.total > 0) {
     return {
-      checks: [contract.ok(`${found}; --workspace UUID checks the rest, and the records`), ...checks],
+      findings: [contract.fail(`a workspace that no store has holds ${first.total} records`, CORRECT)],
       records: [],
     };
   }
+  if (workspaceId === null) {
+    return { findings: [contract.warn('only the form of an empty one was checked', NAME_ONE), again], records: [] };
+  }
   if (first.ids.length === 0) {
-    const advice = 'Name a workspace with completed evaluations, to check them and their parts.';
-    return { checks: [contract.warn('the workspace has no completed evaluations', advice), ...checks], records: [] };
+    return { findings: [contract.warn('the workspace has no completed evaluations', NAME_ONE), again], records: [] };
   }
   const { list, faults } = await compare(readList, first, workspaceId);
+  const isSound = contract.ok('order, pages, totals, filters and the search are as described');
   return {
-    checks: [...recordChecks(list), ...listChecks(faults), ...checks],
+    findings: [...recordFindings(list), ...(faults.length > 0 ? faults : [isSound]), again],
     records: list.records,
   };
-}
-
-function listChecks(faults: readonly string[]): readonly Check[] {
-  if (faults.length > 0) return faults.map((fault) => contract.fail(fault, CORRECT));
-  return [contract.ok('order, pages, totals, filters and the search are as described')];
 }
 
 /** A list is never absent, and not-modified only answers a read with an ETag. */
@@ -103,12 +108,17 @@ function listOf(answer: StoreAnswer<SentList>): SentList {
   throw new StoreError('errorStatus', `the store answered a list with ${answer.kind}`);
 }
 
+/** A total that counts something else. */
+function wrongTotal(total: number, matches: number, where: string): Finding {
+  return fault('total is not the number of matches', `${total} instead of ${matches} ${where}`);
+}
+
 /** The faults of a list that stood still while it was compared, or of the last try. */
 async function compare(
   readList: ReadList,
   first: SentList,
   workspaceId: string,
-): Promise<{ readonly list: SentList; readonly faults: readonly string[] }> {
+): Promise<{ readonly list: SentList; readonly faults: readonly Finding[] }> {
   for (let list = first, tries = 1; ; tries += 1) {
     const faults = [
       ...orderFaults(list),
@@ -125,38 +135,37 @@ async function compare(
 }
 
 /** An answer that the gateway would refuse is a fault. Rejects if there is no whole answer. */
-async function faultsOf(find: () => Promise<readonly string[]>): Promise<readonly string[]> {
+async function faultsOf(find: () => Promise<readonly Finding[]>): Promise<readonly Finding[]> {
   try {
     return await find();
   } catch (error) {
-    if (error instanceof StoreError && !isUnanswered(error)) return [error.message];
+    if (error instanceof StoreError && !isUnanswered(error)) return [fault(error.message)];
     throw error;
   }
 }
 
-/** Names the records that the gateway leaves out, and the member of each. */
-function recordChecks({ ids, leftOut }: SentList): readonly Check[] {
+/** Names the records that the gateway leaves out, and the member of each, and those that are served with a wrong time. */
+function recordFindings({ ids, leftOut, records }: SentList): readonly Finding[] {
   const unserved = leftOut.filter(({ surface }) => surface === undefined);
-  const named = unserved.slice(0, MAX_NAMED).map((one) => contract.fail(leftOutText(one), LEFT_OUT));
-  const others = unserved.length - named.length;
-  if (others > 0) named.push(contract.fail(`${others} more records are left out`, LEFT_OUT));
+  const found = unserved.map((one) => contract.fail(faultOf(one), LEFT_OUT, one.id ?? undefined));
+  found.push(...records.flatMap((record) => timeFindings(contract, record)));
   const unreported = leftOut.filter(({ surface }) => surface !== undefined);
   const [example] = unreported;
   if (example !== undefined) {
-    const message = `v1 leaves out ${unreported.length} of ${ids.length} records: ${leftOutText(example)}`;
-    named.push(contract.warn(message, 'v1 promises an e-mail address of the usual form. v2 serves these records.'));
+    const message = `v1 leaves out ${unreported.length} of ${ids.length} records: ${faultOf(example)}: ${example.id}`;
+    found.push(contract.warn(message, 'v1 promises an e-mail address of the usual form. v2 serves these records.'));
   }
-  return named.length > 0 ? named : [contract.ok(`${ids.length} records are whole`)];
+  return found.length > 0 ? found : [contract.ok(`${ids.length} records are whole`)];
 }
 
-function leftOutText({ id, path }: LeftOut): string {
-  if (id === null) return `a record has no valid _id`;
-  if (path === '_id') return `${id} is listed twice`;
-  if (path === 'state') return `state=COMPLETED is ignored: ${id} has another state`;
-  return `${id}: ${path} is missing or malformed`;
+function faultOf({ id, path }: LeftOut): string {
+  if (id === null) return 'a record has no valid _id';
+  if (path === '_id') return 'listed twice';
+  if (path === 'state') return 'state=COMPLETED is ignored, since another state has';
+  return `${path} is missing or malformed`;
 }
 
-function orderFaults({ records }: SentList): readonly string[] {
+function orderFaults({ records }: SentList): readonly Finding[] {
   const place = records.findIndex((record, index) => {
     const before = records[index - 1];
     if (before === undefined || before.createdAtMs > record.createdAtMs) return false;
@@ -164,48 +173,66 @@ function orderFaults({ records }: SentList): readonly string[] {
   });
   if (place === -1) return [];
   const [before, after] = [records[place - 1]?.['_id'], records[place]?.['_id']];
-  return [`the order is not createdAtMs, then _id, both descending: ${before} comes before ${after}`];
+  return [fault(`the order is not createdAtMs, then _id, both descending: ${before} comes before ${after}`)];
 }
 
-async function pageFaults(readList: ReadList, { ids, total }: SentList): Promise<readonly string[]> {
-  if (ids.length > MAX_LENGTH) return [`limit=${MAX_LENGTH} is ignored: ${ids.length} records came`];
-  if (ids.length < MAX_LENGTH && ids.length !== total)
-    return [`total is ${total}, and there are ${ids.length} records`];
-  const faults: string[] = [];
-  const expected = ids.slice(1, 3);
-  const page = await readList({ offset: 1, limit: 2 });
-  if (page.ids.length > 2) faults.push(`limit=2 is ignored: ${page.ids.length} records came`);
-  if (expected.length > 0 && page.ids[0] === ids[0]) faults.push(`offset=1 is ignored: ${ids[0]} comes again`);
-  else if (page.ids.slice(0, 2).join() !== expected.join()) {
-    faults.push(`offset=1 with limit=2 holds ${shown(page.ids)}, and the whole list ${shown(expected)} there`);
+async function pageFaults(readList: ReadList, list: SentList): Promise<readonly Finding[]> {
+  const { ids, total } = list;
+  if (ids.length > MAX_LENGTH) return [fault(`limit=${MAX_LENGTH} is ignored: ${ids.length} records came`)];
+  const faults: Finding[] = [];
+  if (ids.length < Math.min(total, MAX_LENGTH)) {
+    const further = (await readList({ offset: ids.length })).ids.filter((id) => !ids.includes(id));
+    const cut = `limit=${MAX_LENGTH} is cut to ${ids.length}: offset=${ids.length} holds ${shown(further)}`;
+    faults.push(further.length > 0 ? fault(cut) : wrongTotal(total, ids.length, 'without a filter'));
+  } else if (ids.length > total) faults.push(wrongTotal(total, ids.length, 'without a filter'));
+  const offset = Math.min(OFFSET, ids.length - 1);
+  const expected = ids.slice(offset, offset + 2);
+  const page = await readList({ offset, limit: 2 });
+  const sent = page.ids.slice(0, 2);
+  if (page.ids.length > 2) faults.push(fault(`limit=2 is ignored: ${page.ids.length} records came`));
+  if (offset > 0 && sent.join() === ids.slice(0, 2).join()) {
+    faults.push(fault(`offset=${offset} is ignored: ${shown(sent)} come again`));
+  } else if (sent.join() !== expected.join()) {
+    const difference = `offset=${offset} with limit=2 holds ${shown(sent)}, and the whole list ${shown(expected)} there`;
+    faults.push(fault(difference));
   }
-  if (page.total !== total) faults.push(`total depends on the page: ${total} without offset, ${page.total} with it`);
-  if (faults.length > 0) return faults;
-  const last = await readList({ offset: total - 1, limit: 2 });
-  if (last.ids.length !== 1) return [`total is ${total}, and after ${total - 1} records there are ${last.ids.length}`];
-  const past = await readList({ offset: total, limit: 2 });
-  if (past.ids.length > 0) return [`past the end, offset=${total} holds ${shown(past.ids)}`];
-  return past.total === total ? [] : [`past the end, total is ${past.total} instead of ${total}`];
+  if (page.total !== total)
+    faults.push(fault(`total depends on the page: ${total} without offset, ${page.total} with it`));
+  return faults.length > 0 ? faults : endFaults(readList, total);
 }
 
-async function scorecardFaults(readList: ReadList, list: SentList): Promise<readonly string[]> {
+async function endFaults(readList: ReadList, total: number): Promise<readonly Finding[]> {
+  const last = await readList({ offset: total - 1, limit: 2 });
+  if (last.ids.length !== 1) {
+    return [fault(`total is ${total}, and after ${total - 1} records there are ${last.ids.length}`)];
+  }
+  const past = await readList({ offset: total, limit: 2 });
+  if (past.ids.length > 0) return [fault(`past the end, offset=${total} holds ${shown(past.ids)}`)];
+  return past.total === total ? [] : [fault(`past the end, total is ${past.total} instead of ${total}`)];
+}
+
+async function scorecardFaults(readList: ReadList, list: SentList): Promise<readonly Finding[]> {
   const none = await readList({ scorecardId: NOTHING });
-  if (none.ids.length > 0) return [`scorecardId is ignored: one that no record has finds ${none.ids.length} records`];
+  if (none.ids.length > 0) {
+    return [fault(`scorecardId is ignored: one that no record has finds ${none.ids.length} records`)];
+  }
+  const faults = [...filteredTotal(list, none, 'with a scorecardId that no record has')];
   const record = list.records.find(({ scorecardRef: { id } }) => id !== null && ID_PATTERN.test(id));
   const id = record?.scorecardRef.id ?? null;
-  if (record === undefined || id === null) return [];
+  if (record === undefined || id === null) return faults;
   const found = await readList({ scorecardId: id });
   const other = found.records.find(({ scorecardRef }) => scorecardRef.id !== id);
-  if (other !== undefined) return [`scorecardId=${id} finds ${other['_id']}, which has another scorecard`];
-  if (!found.ids.includes(record['_id'])) return [`scorecardId=${id} does not find ${record['_id']}, which has it`];
-  return filteredTotal(found, `scorecardId=${id}`);
+  if (other !== undefined) return [fault(`scorecardId=${id} finds ${other['_id']}, which has another scorecard`)];
+  if (!found.ids.includes(record['_id'])) {
+    return [fault(`scorecardId=${id} does not find ${record['_id']}, which has it`)];
+  }
+  return [...faults, ...filteredTotal(list, found, `with scorecardId=${id}`)];
 }
 
-/** A total that counts what the filter left out. */
-function filteredTotal({ ids, total }: SentList, filter: string): readonly string[] {
-  return ids.length < MAX_LENGTH && total !== ids.length
-    ? [`${filter}: total is ${total}, and ${ids.length} records match`]
-    : [];
+/** A total that counts what the filter left out. A page as long as the whole list's may be cut. */
+function filteredTotal(list: SentList, { ids, total }: SentList, filter: string): readonly Finding[] {
+  const maxLength = list.ids.length < list.total ? list.ids.length : MAX_LENGTH;
+  return ids.length < maxLength && total !== ids.length ? [wrongTotal(total, ids.length, filter)] : [];
 }
 
 /** The texts that a search looks at, by the words for them. */
@@ -220,10 +247,12 @@ const SEARCHED: readonly (readonly [string, (record: EvaluationRecord) => readon
   ],
 ];
 
-async function searchFaults(readList: ReadList, list: SentList): Promise<readonly string[]> {
+async function searchFaults(readList: ReadList, list: SentList): Promise<readonly Finding[]> {
   const none = await readList({ search: NOTHING });
-  if (none.ids.length > 0) return [`q is ignored: a text that no record holds finds ${none.ids.length} records`];
-  const faults: string[] = [];
+  if (none.ids.length > 0) {
+    return [fault(`q is ignored: a text that no record holds finds ${none.ids.length} records`)];
+  }
+  const faults = [...filteredTotal(list, none, 'with a q that no record holds')];
   for (const [member, textsOf] of SEARCHED) {
     // The newest with a text, so that it is on the first page of what is found.
     const record = list.records.find((one) => partOf(textsOf(one)) !== null);
@@ -232,9 +261,9 @@ async function searchFaults(readList: ReadList, list: SentList): Promise<readonl
     const found = await readList({ search });
     const other = found.records.find((one) => !holds(one, search));
     if (!found.ids.includes(record['_id'])) {
-      faults.push(`q does not find ${record['_id']} by a part of its ${member} in another case`);
-    } else if (other !== undefined) faults.push(`q finds ${other['_id']}, which does not hold the text`);
-    else faults.push(...filteredTotal(found, 'q'));
+      faults.push(fault('q does not find a record by a part, in another case, of its', `${member} (${record['_id']})`));
+    } else if (other !== undefined) faults.push(fault('q finds a record that does not hold the text', other['_id']));
+    else faults.push(...filteredTotal(list, found, `with a q from the ${member}`));
   }
   return faults;
 }
@@ -257,10 +286,9 @@ function holds(record: EvaluationRecord, text: string): boolean {
   return SEARCHED.some(([, textsOf]) => textsOf(record).some((one) => one?.toLowerCase().includes(wanted) === true));
 }
 
-async function workspaceFaults(readList: ReadList, list: SentList, workspaceId: string): Promise<readonly string[]> {
+async function workspaceFaults(readList: ReadList, list: SentList, workspaceId: string): Promise<readonly Finding[]> {
   const none = await readList({ workspaceIds: [NO_WORKSPACE] });
-  if (none.total > 0) return [`a workspace that no store has holds ${none.total} records`];
-  const faults: string[] = [];
+  const faults = [...filteredTotal(list, none, 'for a workspace that no store has')];
   for (const workspaceIds of [
     [workspaceId, NO_WORKSPACE],
     [NO_WORKSPACE, workspaceId],
@@ -268,7 +296,7 @@ async function workspaceFaults(readList: ReadList, list: SentList, workspaceId: 
     const both = await readList({ workspaceIds });
     if (both.ids.join() === list.ids.join() && both.total === list.total) continue;
     const which = workspaceIds[0] === workspaceId ? 'first' : 'second';
-    faults.push(`workspaceId given twice: the records of the ${which} one are missing`);
+    faults.push(fault(`workspaceId given twice: the records of the ${which} one are missing`));
   }
   return faults;
 }

@@ -1,14 +1,14 @@
 /** Checks of the store: whether it answers, accepts the token, agrees on the time, and keeps the contract. */
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
 import { systemTimers } from '../../time/timers.ts';
 import { AnswerMemory } from '../../upstream/answer-memory.ts';
 import { StoreClient } from '../../upstream/client.ts';
 import { StoreError } from '../../upstream/store-error.ts';
 import { reasonOf } from '../admin-client.ts';
-import { type Check, checkClock, checksNamed, clockChecks, readClock } from './check.ts';
+import { type Check, checkClock, checksNamed, clockChecks, type Finding, grouped, readClock } from './check.ts';
 import { checkLists, NO_WORKSPACE } from './store-lists.ts';
-import { checkAbsences, checkRecords, type ReadStore } from './store-records.ts';
+import { adviceFor, checkAbsences, checkRecords, isUnanswered, type ReadStore } from './store-records.ts';
 
 const upstream = checksNamed('upstream');
 const contract = checksNamed('contract');
@@ -34,7 +34,8 @@ export async function checkUpstream(
     const basics = [access, checkStoreClock(list)];
     if (access.status === 'fail') return basics;
     if (token !== null) basics.push(checkToken(await probe(url + FIRST_LIST, settings, null)));
-    return [...basics, ...(await checkContract({ ...settings, url }, workspaceId, keys.source === 'upstream'))];
+    const asked = { workspaceId, hasKeys: keys.source === 'upstream', isList: /"(?:items|total)"/.test(list.text) };
+    return [...basics, ...(await checkContract({ ...settings, url }, asked))];
   } catch (error) {
     if (!(error instanceof ProbeError)) throw error;
     const advice = (await otherScheme(url, settings)) ?? NO_ANSWER;
@@ -42,30 +43,52 @@ export async function checkUpstream(
   }
 }
 
-/** Reads as the gateway does. Never rejects. */
+/** Reads as the gateway does. `isList`: whether `UPSTREAM_URL` is right, since the probe got a list. Never rejects. */
 async function checkContract(
   settings: Config['upstream'] & { readonly url: string },
-  workspaceId: string | null,
-  hasKeys: boolean,
+  { workspaceId, hasKeys, isList }: { workspaceId: string | null; hasKeys: boolean; isList: boolean },
 ): Promise<readonly Check[]> {
   const memory = new AnswerMemory(settings.maxResponseBytes, systemTimers);
   const client = new StoreClient({ ...settings, baseUrl: settings.url, maxConnections: 1, memory });
-  const read: ReadStore = (resource, params, etag) =>
-    client.fetch(resource, params, { requestId: randomUUID(), ...(etag === undefined ? {} : { ifNoneMatch: etag }) });
-  const found: Check[] = [];
+  const etags = new EtagCheck();
+  const read: ReadStore = async (resource, params, etag) => {
+    const validator = etag === undefined ? {} : { ifNoneMatch: etag };
+    const answer = await client.fetch(resource, params, { requestId: randomUUID(), ...validator });
+    if (answer.kind === 'found') etags.add(answer.etag, answer.record);
+    return answer;
+  };
+  const found: Finding[] = [];
   try {
-    const { checks, records } = await checkLists(read, workspaceId?.toLowerCase() ?? null);
-    found.push(...checks, ...(await checkRecords(read, records)), ...(await checkAbsences(read, hasKeys)));
+    const { findings, records } = await checkLists(read, workspaceId?.toLowerCase() ?? null);
+    found.push(...findings, ...(await checkRecords(read, records)), ...etags.findings());
+    found.push(...(await checkAbsences(read, hasKeys)));
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;
-    const isList = error.kind === 'malformed' || error.kind === 'invalidResponse';
-    found.push(
-      contract.fail(error.message, isList ? `${BASE_ADDRESS}; docs/store-interface.md has its answers.` : NO_ANSWER),
-    );
+    const advice = isList ? adviceFor(error) : `${BASE_ADDRESS}; docs/store-interface.md has its answers.`;
+    found.push(contract.fail(error.message, isUnanswered(error) ? NO_ANSWER : advice));
   } finally {
     client.close();
   }
-  return found;
+  return grouped(found);
+}
+
+/** Looks for an ETag that several different answers have. */
+class EtagCheck {
+  readonly #answers = new Map<string, Set<string>>();
+
+  add(etag: string | null, record: unknown): void {
+    if (etag === null) return;
+    const hash = createHash('sha256').update(JSON.stringify(record)).digest('base64url');
+    this.#answers.set(etag, (this.#answers.get(etag) ?? new Set()).add(hash));
+  }
+
+  findings(): readonly Finding[] {
+    const advice =
+      'An ETag must change with the body; if it does not, the gateway keeps the old body. Nothing is wrong if it is the version of each single record.';
+    return [...this.#answers]
+      .filter(([, answers]) => answers.size > 1)
+      .map(([etag, { size }]) => contract.warn('different answers have the same ETag', advice, `${size} have ${etag}`));
+  }
 }
 
 async function checkAccess(reply: Reply, url: string, settings: Config['upstream']): Promise<Check> {

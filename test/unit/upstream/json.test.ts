@@ -91,5 +91,5 @@ describe('other work gets its turn between the steps', () => {
 test('an error has no text of the store', async () => {
   const error = await failureOf('{"secret": oops}');
   expect(error).toBeInstanceOf(JsonError);
-  expect(String(error)).toBe('JsonError: is not JSON');
+  expect(String(error)).toBe('JsonError: is not JSON (at byte 11 of 16)');
 });
