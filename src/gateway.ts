@@ -88,7 +88,10 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const health = new Health({ clock, logger });
   const requestLog = new RequestLog(logger, config.log.requests);
   const reporting = { metrics, health, clock, logger };
-  const hooks = { store: storeHooks(reporting), http: httpHooks(reporting, requestLog) };
+  const hooks = {
+    store: storeHooks(reporting, (listed) => backend.stats.countListed(listed)),
+    http: httpHooks(reporting, requestLog),
+  };
   const ttl = new TtlPolicy(clock, config.cache.classes);
   const maintenance = trackMaintenance(health, clock, timers);
   const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes });

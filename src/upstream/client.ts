@@ -14,7 +14,7 @@ import { type Clock, systemClock } from '../time/clock.ts';
 import { outgoingTraceparent, publicName, recordingSpan, storeSpan } from '../tracing/spans.ts';
 import type { AnswerMemory, Reservation } from './answer-memory.ts';
 import { type Agents, Connections, newConnection } from './connections.ts';
-import type { LeftOut, Resource, ResourceName } from './resources.ts';
+import type { Listed, Resource, ResourceName } from './resources.ts';
 import type { Fetch, FetchOptions, StoreAnswer } from './store.ts';
 import { JsonError, parseJson } from './json.ts';
 import { asStoreError, invalidResponse, malformed, StoreError, type StoreErrorKind } from './store-error.ts';
@@ -34,7 +34,7 @@ export interface StoreCall {
 /** They report, for logs and metrics, and must not throw. */
 export interface StoreClientHooks {
   readonly onCall?: (call: StoreCall) => void;
-  readonly onRecordLeftOut?: (leftOut: LeftOut & Pick<StoreCall, 'resource' | 'requestId'>) => void;
+  readonly onListed?: (listed: Listed & Pick<StoreCall, 'resource' | 'requestId'>) => void;
 }
 
 export interface StoreClientOptions {
@@ -240,8 +240,8 @@ export class StoreClient {
     const { name, absentCodes } = resource;
     if (status === 200) {
       const value = await valueOf(body, resource.title(params), resource.isExact);
-      const record = await resource.parse(value, params, (left) =>
-        this.#options.hooks?.onRecordLeftOut?.({ resource: name, ...left, requestId }),
+      const record = await resource.parse(value, params, (listed) =>
+        this.#options.hooks?.onListed?.({ resource: name, ...listed, requestId }),
       );
       const etag = headers.etag !== undefined && ETAG_PATTERN.test(headers.etag) ? headers.etag : null;
       return { kind: 'found', record, etag, bytes: body.length };
