@@ -6,6 +6,7 @@ import { CacheBackend } from '../cache/redis/cache-backend.ts';
 import { CACHE_CLASSES } from '../cache/ttl-policy.ts';
 import { WhatIf } from '../cache/what-if/what-if.ts';
 import { MemoryRegistry, overlayLookup } from '../keys/memory-registry.ts';
+import type { KeyLoss } from '../keys/key.ts';
 import { RedisRegistry } from '../keys/redis-registry.ts';
 import { createRequestLimiter } from '../keys/request-limiter.ts';
 import type { Logger } from '../log/logger.ts';
@@ -37,6 +38,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     clock,
     timers,
     graceMs: config.keys.graceMs,
+    onLoss: () => options.health.update('keys'),
     onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken'),
   });
   const transientKeys = new MemoryRegistry(clock);
@@ -60,7 +62,9 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   const stats = new Stats(clock, ofProcess);
   const hasDemoKeys = config.upstream.url === null;
   const clockAheadMs = (): number => instances.clockAheadMs;
-  redis.track({ links: [state, cacheLink], processes, clockAheadMs, graceMs: config.keys.graceMs, hasDemoKeys });
+  const keyLoss = (): KeyLoss | null => registry.census().loss;
+  const { graceMs } = config.keys;
+  redis.track({ links: [state, cacheLink], processes, clockAheadMs, graceMs, keyLoss, hasDemoKeys });
   return {
     keys: overlayLookup(transientKeys, registry),
     registry,

@@ -45,6 +45,7 @@ function listenerKeyAdmin(command: Command): KeyAdmin {
       const body = { overlap: formatDuration(overlapMs) };
       return callAdmin(command, ROUTES.rotateKey, { params: { keyId }, body });
     },
+    acknowledgeLoss: () => callAdmin(command, ROUTES.acknowledgeLoss),
     exportKeys: async () => {
       throw new CliError(
         'The hashes of keys never leave the admin listener: set REDIS_URL to the Redis of the gateways, and export from there without --admin.',

@@ -10,7 +10,15 @@ import { Audit } from '../../operations/audit.ts';
 import { keyEditBody, newKeyBody } from '../../operations/bodies.ts';
 import { AdminError } from '../../operations/errors.ts';
 import { mustBe } from '../../operations/input.ts';
-import { createKey, editKey, existingKey, importKeys, keyView, rotateKey } from '../../operations/key-changes.ts';
+import {
+  acknowledgeLoss,
+  createKey,
+  editKey,
+  existingKey,
+  importKeys,
+  keyView,
+  rotateKey,
+} from '../../operations/key-changes.ts';
 import { KEY_USE, keyUseOf } from '../../operations/stats/stats.ts';
 import { readBuckets, bucketTimes } from '../../operations/stats/time-buckets.ts';
 import { systemClock } from '../../time/clock.ts';
@@ -48,6 +56,7 @@ export interface KeyAdmin {
   edit(keyId: string, edit: ReadonlyDeep<z.input<ReturnType<typeof keyEditBody>>>): Promise<KeyView>;
   revoke(keyId: string): Promise<KeyView>;
   rotate(keyId: string, overlapMs: number): Promise<IssuedKeyView>;
+  acknowledgeLoss(): Promise<{ readonly lostAt: string | null; readonly keys: number }>;
   /** All keys with their hashes, in the form that an import takes. Only Redis has it. */
   exportKeys(): Promise<readonly unknown[]>;
   /** All or none. A refusal names the keys by their place: `keys[0]`. */
@@ -93,6 +102,7 @@ function redisKeyAdmin(link: RedisLink, who: string): KeyAdmin {
     revoke: (keyId) => editKey(by, keyId, { status: 'revoked' }),
     rotate: (keyId, overlapMs) => rotateKey(by, keyId, overlapMs),
     exportKeys: async () => (await registry.list()).map(exportedKey),
+    acknowledgeLoss: () => acknowledgeLoss(by),
     importKeys: (lines) => {
       const keys = lines.map(({ key }) => key);
       return importKeys(by, keys);
