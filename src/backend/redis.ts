@@ -6,7 +6,6 @@ import { CacheBackend } from '../cache/redis/cache-backend.ts';
 import { CACHE_CLASSES } from '../cache/ttl-policy.ts';
 import { WhatIf } from '../cache/what-if/what-if.ts';
 import { MemoryRegistry, overlayLookup } from '../keys/memory-registry.ts';
-import type { KeyLoss } from '../keys/key.ts';
 import { RedisRegistry } from '../keys/redis-registry.ts';
 import { createRequestLimiter } from '../keys/request-limiter.ts';
 import type { Logger } from '../log/logger.ts';
@@ -28,6 +27,7 @@ import { auditLog, type Backend, type BackendOptions, instanceInfo } from './bac
 export async function openRedisBackend(options: BackendOptions, url: string): Promise<Backend> {
   const { config, store, clock, timers, logger } = options;
   const { timeoutMs, cacheUrl } = config.redis;
+  const { graceMs } = config.keys;
   const isOne = cacheUrl === null || cacheUrl === url;
   const redis = new RedisHealth({ ...options, isOne, siblings: options.workers });
   const [state, cacheLink] = openLinks(options, { url, cacheUrl: isOne ? null : cacheUrl });
@@ -37,7 +37,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     link: state,
     clock,
     timers,
-    graceMs: config.keys.graceMs,
+    graceMs,
     onLoss: () => options.health.update('keys'),
     onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken'),
   });
@@ -62,9 +62,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   const stats = new Stats(clock, ofProcess);
   const hasDemoKeys = config.upstream.url === null;
   const clockAheadMs = (): number => instances.clockAheadMs;
-  const keyLoss = (): KeyLoss | null => registry.census().loss;
-  const { graceMs } = config.keys;
-  redis.track({ links: [state, cacheLink], processes, clockAheadMs, graceMs, keyLoss, hasDemoKeys });
+  redis.track({ links: [state, cacheLink], processes, clockAheadMs, graceMs, registry, hasDemoKeys });
   return {
     keys: overlayLookup(transientKeys, registry),
     registry,

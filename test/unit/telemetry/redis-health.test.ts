@@ -14,7 +14,7 @@ const TRACKED = {
   processes: () => 1,
   graceMs: 600_000,
   hasDemoKeys: false,
-  keyLoss: () => null,
+  registry: { census: () => ({ known: null, loss: null }) },
 };
 
 function start(): { readonly redis: RedisHealth; readonly words: () => readonly string[] } {
