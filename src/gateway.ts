@@ -161,6 +161,10 @@ export class Gateway {
       answers: () => answerMemory.load(),
       unsentBytes: () => unsent.bytes,
       processes: () => backend.instances.count(),
+      keys: () => {
+        const { known, loss } = backend.registry.census();
+        return { known, lost: loss === null || loss.isAcknowledged ? 0 : loss.keys };
+      },
       redis: backend.redis,
       redisCacheBytes: config.cache.redisBytes,
     });

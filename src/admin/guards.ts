@@ -7,7 +7,7 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
 import { isLoopback } from '../config/formats.ts';
 import { addressKey } from '../keys/client-address.ts';
-import type { NamedToken } from '../config/admin-tokens.ts';
+import { areAnonymous, type NamedToken, OPERATOR_HEADER, OPERATOR_NAME } from '../config/admin-tokens.ts';
 import { type AdminMiddleware, type AdminOptions, callerOf, type Endpoint } from './endpoint.ts';
 import { AdminError } from '../operations/errors.ts';
 import { quoted } from '../operations/input.ts';
@@ -128,6 +128,7 @@ const CHALLENGE = 'Bearer realm="evalgate admin"';
  */
 export function authenticate({ tokens, wrongTokens, addressOf }: AdminOptions): AdminMiddleware {
   const holderOf = tokenCheck(tokens);
+  const isNamedByCaller = areAnonymous(tokens);
   return async (ctx, next) => {
     const credentials = ctx.get('Authorization');
     const token = BEARER.exec(credentials)?.[1];
@@ -137,7 +138,8 @@ export function authenticate({ tokens, wrongTokens, addressOf }: AdminOptions): 
       const waitSeconds = await wrongTokens.consume(addressKey(addressOf(ctx)));
       throw waitSeconds === null ? unauthenticated(credentials) : tooManyWrongTokens(waitSeconds);
     }
-    ctx.state.who = holder.name;
+    const claimed = ctx.get(OPERATOR_HEADER);
+    ctx.state.who = isNamedByCaller && OPERATOR_NAME.test(claimed) ? claimed : holder.name;
     ctx.state.role = holder.role;
     await next();
   };

@@ -18,6 +18,7 @@ import { AdminError } from '../operations/errors.ts';
 import { check, faulty } from '../operations/input.ts';
 import { readBody, readQuery } from './input.ts';
 import {
+  acknowledgeLoss,
   createKey,
   editKey,
   existingKey,
@@ -54,6 +55,7 @@ export function keyEndpoints(options: AdminOptions): readonly Endpoint[] {
       return { key: await editKey(by(ctx), keyIdOf(ctx), wanted) };
     }),
     endpoint(ROUTES.revokeKey, async (ctx) => ({ key: await editKey(by(ctx), keyIdOf(ctx), { status: 'revoked' }) })),
+    endpoint(ROUTES.acknowledgeLoss, (ctx) => acknowledgeLoss(by(ctx))),
     endpoint(ROUTES.rotateKey, async (ctx) => {
       const { overlapMs } = await readBody(ctx, rotateBody());
       return located(ctx, await rotateKey(by(ctx), keyIdOf(ctx), overlapMs));

@@ -27,6 +27,7 @@ import { auditLog, type Backend, type BackendOptions, instanceInfo } from './bac
 export async function openRedisBackend(options: BackendOptions, url: string): Promise<Backend> {
   const { config, store, clock, timers, logger } = options;
   const { timeoutMs, cacheUrl } = config.redis;
+  const { graceMs } = config.keys;
   const isOne = cacheUrl === null || cacheUrl === url;
   const redis = new RedisHealth({ ...options, isOne, siblings: options.workers });
   const [state, cacheLink] = openLinks(options, { url, cacheUrl: isOne ? null : cacheUrl });
@@ -36,7 +37,8 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     link: state,
     clock,
     timers,
-    graceMs: config.keys.graceMs,
+    graceMs,
+    onLoss: () => options.health.update('keys'),
     onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken'),
   });
   const transientKeys = new MemoryRegistry(clock);
@@ -60,7 +62,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   const stats = new Stats(clock, ofProcess);
   const hasDemoKeys = config.upstream.url === null;
   const clockAheadMs = (): number => instances.clockAheadMs;
-  redis.track({ links: [state, cacheLink], processes, clockAheadMs, graceMs: config.keys.graceMs, hasDemoKeys });
+  redis.track({ links: [state, cacheLink], processes, clockAheadMs, graceMs, registry, hasDemoKeys });
   return {
     keys: overlayLookup(transientKeys, registry),
     registry,

@@ -3,8 +3,25 @@ import type { Command } from 'commander';
 import type { z } from 'zod';
 import { errorSchema, type ReadonlyDeep } from '../operations/answers.ts';
 import type { AdminRoute } from '../operations/api.ts';
-import { parseAdminTokens } from '../config/admin-tokens.ts';
-import { CliError, type CommandTexts, makeCommand, parseJson, parser, print, secretFrom } from './command.ts';
+import {
+  areAnonymous,
+  type NamedToken,
+  OPERATOR_HEADER,
+  OPERATOR_NAME,
+  OPERATOR_NAME_FORM,
+  parseAdminTokens,
+} from '../config/admin-tokens.ts';
+import {
+  CliError,
+  type CommandTexts,
+  makeCommand,
+  matching,
+  parseJson,
+  parser,
+  print,
+  secretFrom,
+  wrongCall,
+} from './command.ts';
 
 const TIMEOUT_MS = 15_000;
 
@@ -43,14 +60,17 @@ const parseBase = parser(
   'an http:// or https:// address, such as http://127.0.0.1:8081',
 );
 
-/** A command with `--admin URL`. Its default follows ADMIN_PORT, so that one environment serves the gateway and its commands. */
+const parseOperator = matching(OPERATOR_NAME, `a name: ${OPERATOR_NAME_FORM}`);
+
+/** A command with `--admin URL` and `--as NAME`. Its default follows ADMIN_PORT, so that one environment serves the gateway and its commands. */
 export function adminCommand(texts: CommandTexts): Command {
   const port = /^[1-9]\d{0,4}$/.test(process.env['ADMIN_PORT'] ?? '') ? process.env['ADMIN_PORT'] : '8081';
   return makeCommand(texts)
     .option('--admin <url>', 'address of the admin listener', parseBase, `http://127.0.0.1:${port}`)
+    .option('--as <name>', 'who acts: its token of ADMIN_TOKEN is used, and the audit has the name', parseOperator)
     .addHelpText(
       'after',
-      '\nThe token of the admin listener is read from ADMIN_TOKEN or the file named by ADMIN_TOKEN_FILE.',
+      '\nThe token of the admin listener is read from ADMIN_TOKEN or the file named by ADMIN_TOKEN_FILE, and --as from\nEVALGATE_OPERATOR if it is not given.',
     );
 }
 
@@ -60,8 +80,25 @@ export function adminAddress(command: Command): { readonly base: string; readonl
   return { base: admin, isGiven: command.getOptionValueSource('admin') === 'cli' };
 }
 
+/** Who acts, as `--as` or EVALGATE_OPERATOR has it; null if neither does. Throws CliError for a name that is none. */
+export function operatorOf(command: Command): string | null {
+  const { as = process.env['EVALGATE_OPERATOR'] ?? '' } = command.opts<{ as?: string }>();
+  if (as === '' || OPERATOR_NAME.test(as)) return as || null;
+  throw wrongCall(`EVALGATE_OPERATOR is no name. Allowed: ${OPERATOR_NAME_FORM}.`);
+}
+
+/** The token of that name, or the first. If no token has a name, the listener takes the caller's word for it. */
+function tokenOf(tokens: readonly NamedToken[], operator: string | null): string | null {
+  const isAny = operator === null || areAnonymous(tokens);
+  const found = isAny ? tokens[0] : tokens.find(({ name }) => name === operator);
+  if (found !== undefined || isAny) return found?.token ?? null;
+  throw new Error(
+    `it has no token of ${operator}, whom --as or EVALGATE_OPERATOR names; it has ${tokens.map(({ name }) => name).join(', ')}`,
+  );
+}
+
 /**
- * Calls the route of the listener that `--admin` names, with the first token of ADMIN_TOKEN: the audit records its name.
+ * Calls the route of the listener that `--admin` names, with the token of who acts, else the first of ADMIN_TOKEN: the audit records its name.
  * Rejects with CliError, which says what to do.
  */
 export async function callAdmin<T, B>(command: Command, route: JsonRoute<T, B>, parts: CallParts<B> = {}): Promise<T> {
@@ -95,13 +132,15 @@ async function exchange<T, B>(
   { params = {}, query = new URLSearchParams(), body }: CallParts<B>,
 ): Promise<{ readonly document: unknown; readonly answer: T }> {
   const { base } = adminAddress(command);
-  const token = secretFrom('ADMIN_TOKEN', (written) => parseAdminTokens(written)?.[0]?.token ?? null);
+  const operator = operatorOf(command);
+  const token = secretFrom('ADMIN_TOKEN', (written) => tokenOf(parseAdminTokens(written), operator));
   const place = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''));
   const { status, text } = await send(base, `${place}${query.size === 0 ? '' : `?${query.toString()}`}`, {
     method,
     headers: {
       accept: 'application/json',
       ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+      ...(operator === null ? {} : { [OPERATOR_HEADER]: operator }),
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
     },
     body: body === undefined ? null : JSON.stringify(body),

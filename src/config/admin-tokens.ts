@@ -18,6 +18,8 @@ export interface NamedToken {
 
 /** The name of an admin token that was given without one. */
 const UNNAMED = 'admin';
+/** Names who calls if no token does; a caller's own word, and so heeded only then. */
+export const OPERATOR_HEADER = 'X-Evalgate-Operator';
 const DEFAULT_ROLE = 'admin';
 /** A token is chosen by an operator: any visible ASCII but the comma, which stands between pairs. */
 const TOKEN = /^[\x21-\x2b\x2d-\x7e]{1,512}$/;
@@ -27,6 +29,11 @@ const NAMED_TOKEN = new RegExp(`^(?<name>${NAME})(?::(?<role>[^=]*))?=(?<token>=
 
 export const OPERATOR_NAME = new RegExp(`^${NAME}$`);
 export const OPERATOR_NAME_FORM = '1 to 64 letters, digits, _, ., @ and -, beginning with a letter or digit';
+
+/** Whether no token tells its holder from others: there is none, or one that has no name. */
+export function areAnonymous(tokens: readonly NamedToken[]): boolean {
+  return tokens.every(({ name }) => name === UNNAMED);
+}
 
 export const adminTokens = codec<readonly NamedToken[]>(
   parsed(z.string(), parseAdminTokens).readonly(),

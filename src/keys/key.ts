@@ -163,3 +163,21 @@ export function deserializeKey(record: string, hash: KeyHash, lastUsedAtMs: numb
     throw new RegistryUnavailableError(message, { cause: error });
   }
 }
+
+/** Redis had keys and has none: it was emptied, or restarted without its data. */
+export interface KeyLoss {
+  /** When a process noticed, in Unix milliseconds. */
+  readonly atMs: number;
+  /** How many there were. */
+  readonly keys: number;
+  /** Whether an operator knows of it: then it is no trouble any more. */
+  readonly isAcknowledged: boolean;
+}
+
+/** For operators, with the time in UTC. */
+export function lossText({ atMs, keys }: KeyLoss): string {
+  return `Redis lost its data at ${new Date(atMs).toISOString().slice(11, 16)}; 0 keys, ${keys} before`;
+}
+
+export const LOSS_ADVICE =
+  'import a backup: `evalgate keys import FILE`, or acknowledge the loss: `evalgate keys acknowledge-loss`';

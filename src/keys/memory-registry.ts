@@ -19,6 +19,10 @@ export class MemoryRegistry extends KeyDirectory implements KeyLookup {
     return this.#keys.has(hash);
   }
 
+  override census() {
+    return { known: this.#keys.size, loss: null };
+  }
+
   touch({ hash }: ApiKey): void {
     const key = this.#keys.get(hash);
     const lastUsedAtMs = this.clock.nowMs();

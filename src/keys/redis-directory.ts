@@ -1,26 +1,38 @@
 /**
- * Keys in the state Redis, and the only commands that touch them. Four names with one hash tag, so one slot:
+ * Keys in the state Redis, and the only commands that touch them. Five names with one hash tag, so one slot:
  * - `records`: a hash of SHA-256 to the key as JSON
  * - `ids`: a hash of keyId to SHA-256
  * - `used`: a hash of SHA-256 to the time of the last use, Unix milliseconds
+ * - `lost`: when all keys were lost and how many, as JSON, until there are keys again
  * - `version`: a random word that every change replaces, so that an equal word means that nothing has changed
  *
  * A change is published as `<version before> <version after> <hashes>`. `-` is the version of a registry that was never
  * changed; `*` stands for more hashes than a message can name.
  */
 import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
 import type { Clock } from '../time/clock.ts';
 import type { RedisClient, RedisCommands } from '../redis/connection.ts';
 import { replyCode } from '../redis/errors.ts';
 import { channelName, registryKey } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';
-import { type ApiKey, deserializeKey, type KeyHash, RegistryUnavailableError, serializeKey } from './key.ts';
+import {
+  type ApiKey,
+  deserializeKey,
+  type KeyHash,
+  type KeyLoss,
+  RegistryUnavailableError,
+  serializeKey,
+} from './key.ts';
 import { type KeyChange, KeyDirectory, type StoredKey } from './registry.ts';
 
 const RECORDS = registryKey('records');
 const IDS = registryKey('ids');
 const USED = registryKey('used');
 const VERSION = registryKey('version');
+const LOST = registryKey('lost');
+
+const lossSchema = z.object({ atMs: z.int().min(0).max(8.64e15), keys: z.int(), isAcknowledged: z.boolean() });
 
 /** Keys in one command. */
 const BATCH = 1000;
@@ -122,9 +134,27 @@ export class RedisDirectory extends KeyDirectory {
     return [...keys.values()];
   }
 
-  /** Another one than before if any key has changed. */
-  protected async version(): Promise<string> {
-    return (await this.#run((client) => client.get(VERSION))) ?? '-';
+  override async acknowledgeLoss(): Promise<KeyLoss | null> {
+    const loss = await answered(readKeyLoss(this.#redis));
+    if (loss !== null && !loss.isAcknowledged) {
+      await this.#run((client) => client.set(LOST, JSON.stringify({ ...loss, isAcknowledged: true }), 'XX'));
+    }
+    return loss;
+  }
+
+  /** The version is another one than before if any key has changed; `known` is the number of keys. */
+  protected async summary() {
+    const [version, known, loss] = await this.#run((client) =>
+      Promise.all([client.get(VERSION), client.hlen(IDS), client.get(LOST)]),
+    );
+    return { version: version ?? '-', known, loss: parseLoss(loss) };
+  }
+
+  /** Notes a loss for all processes and those to come, unless one is noted; null to forget it. */
+  protected async noteLoss(loss: KeyLoss | null): Promise<void> {
+    await this.#run<unknown>((client) =>
+      loss === null ? client.del(LOST) : client.set(LOST, JSON.stringify(loss), 'NX'),
+    );
   }
 
   /** The hashes of all keys, in pages; one may come twice. */
@@ -187,6 +217,20 @@ export class RedisDirectory extends KeyDirectory {
 
   #run<T>(send: (client: RedisClient) => Promise<T>): Promise<T> {
     return answered(this.#redis.run(send));
+  }
+}
+
+/** The loss that a gateway has noted, acknowledged or not; null if there is none. */
+export async function readKeyLoss(redis: RedisCommands): Promise<KeyLoss | null> {
+  return parseLoss(await redis.run((client) => client.get(LOST)));
+}
+
+/** Text that cannot be read counts as none. */
+function parseLoss(text: string | null): KeyLoss | null {
+  try {
+    return lossSchema.parse(JSON.parse(text ?? 'null'));
+  } catch {
+    return null;
   }
 }
 

@@ -13,11 +13,12 @@
  * - Redis lost the revocation (a failover, a restart without `appendonly`): the key works again. The gateways' logs have the
  *   revocation (docs/redis.md).
  */
+import { isDeepStrictEqual } from 'node:util';
 import type { RedisLink } from '../redis/connection.ts';
 import { type Connectivity, ConnectivityWatch } from '../redis/connectivity.ts';
 import type { Timers } from '../time/timers.ts';
 import { redisSpan } from '../tracing/spans.ts';
-import { type ApiKey, type KeyHash, RegistryUnavailableError } from './key.ts';
+import { type ApiKey, type KeyHash, type KeyLoss, RegistryUnavailableError } from './key.ts';
 import { KeyCache } from './key-cache.ts';
 import { changesChannel, RedisDirectory, type RedisDirectoryOptions } from './redis-directory.ts';
 import type { KeyChange, KeyLookup } from './registry.ts';
@@ -34,6 +35,8 @@ export interface RedisRegistryOptions extends Omit<RedisDirectoryOptions, 'redis
   readonly timers: Timers;
   /** How long a key that Redis has confirmed stays good while Redis does not answer (KEY_GRACE). */
   readonly graceMs: number;
+  /** All keys were lost, or that is over; `census` has it. */
+  readonly onLoss: () => void;
 }
 
 /** For gateways. It starts at once, whether Redis answers or not. */
@@ -48,6 +51,9 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
   #cancelWrite = (): void => {};
   /** The registry's, after the last change that arrived. */
   #version: string | null = null;
+  /** How many keys Redis has; null before the first look. */
+  #known: number | null = null;
+  #loss: KeyLoss | null = null;
 
   constructor(options: RedisRegistryOptions) {
     const { link, graceMs } = options;
@@ -89,6 +95,10 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
 
   isIssued(hash: KeyHash): boolean {
     return this.#issued.has(hash);
+  }
+
+  override census() {
+    return { known: this.#known, loss: this.#loss };
   }
 
   touch({ hash }: ApiKey): void {
@@ -142,12 +152,29 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
   }
 
   async #look(): Promise<void> {
-    const version = await this.version();
+    const { version, known, loss } = await this.summary();
+    await this.#followLoss(known, loss);
     if (version !== this.#version) {
       this.#version = version;
       this.#onGap();
     }
     void this.#issued.refresh();
+  }
+
+  /**
+   * Notices that Redis has lost all keys: this process remembers how many there were. The loss is noted in Redis, so that all
+   * processes, also later ones, know of it, and again if Redis loses that too. If nobody remembers, it is no loss.
+   */
+  async #followLoss(known: number, noted: KeyLoss | null): Promise<void> {
+    const before = this.#known ?? 0;
+    this.#known = known;
+    const own = before > 0 ? { atMs: this.clock.nowMs(), keys: before, isAcknowledged: false } : null;
+    const loss = known > 0 ? null : (noted ?? this.#loss ?? own);
+    // If it fails, the next look tries again.
+    if ((loss === null) !== (noted === null)) await this.noteLoss(loss).catch(() => undefined);
+    if (isDeepStrictEqual(loss, this.#loss)) return;
+    this.#loss = loss;
+    this.#options.onLoss();
   }
 
   #writeUsesLater(): void {

@@ -11,6 +11,7 @@ import {
   type IssuedKey,
   type KeyEdit,
   type KeyHash,
+  type KeyLoss,
   KeyStateError,
   type NewKey,
   RegistryUnavailableError,
@@ -73,6 +74,16 @@ export abstract class KeyDirectory {
    * replaced any more, or if an id belongs to another hash.
    */
   protected abstract commit(changes: readonly KeyChange[]): Promise<boolean>;
+
+  /** Takes note that an operator knows of the loss of all keys; returns it as it was before, null if there is none. */
+  async acknowledgeLoss(): Promise<KeyLoss | null> {
+    return null;
+  }
+
+  /** How many keys there are, as far as that is known without asking; and the loss of all of them, if they were lost. */
+  census(): { readonly known: number | null; readonly loss: KeyLoss | null } {
+    return { known: null, loss: null };
+  }
 
   /** All keys, in the order of `byCreation`. */
   async list(): Promise<readonly ApiKey[]> {

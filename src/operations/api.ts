@@ -217,6 +217,13 @@ export const ROUTES = {
     status: 201,
     answer: issuedKeySchema,
   },
+  acknowledgeLoss: {
+    method: 'DELETE',
+    path: '/api/key-loss',
+    roles: KEY_CHANGERS,
+    summary: 'acknowledge that Redis lost all keys: it is no trouble any more',
+    answer: z.object({ lostAt: text.nullable(), keys: z.number() }),
+  },
   cacheStats: {
     method: 'GET',
     path: '/api/cache',

@@ -123,6 +123,20 @@ export function importKeys(
   });
 }
 
+/** Repeated, or without a loss, it is not noted. */
+export async function acknowledgeLoss({ registry, audit, who }: KeyChanger) {
+  const loss = await makeChange(audit, {
+    who,
+    action: 'key.loss.acknowledge',
+    target: 'keys',
+    asked: null,
+    make: () => registry.acknowledgeLoss(),
+    note: (made) =>
+      made === null || made.isAcknowledged ? null : { from: { lostAt: iso(made.atMs), keys: made.keys }, to: null },
+  });
+  return { lostAt: isoOrNull(loss?.atMs ?? null), keys: loss?.keys ?? 0 };
+}
+
 /** A change of only the status has a name of its own. */
 function editAction(edit: KeyEdit): string {
   const members = Object.entries(edit).filter(([, value]) => value !== undefined);

@@ -55,6 +55,9 @@ const HELP = {
   evalgate_http_unreadable_requests_total:
     'Answers to unreadable requests, by reason: too-large, too-slow, no-http. They are in no other count.',
   evalgate_http_unsent_bytes: 'Bytes of answers that clients have not taken yet.',
+  evalgate_keys: 'API keys in the registry, whatever their status; none before they are counted.',
+  evalgate_keys_lost:
+    'How many API keys Redis has lost, until there are keys again or an operator acknowledges it; else 0.',
   evalgate_log_lines_dropped_total:
     'Lines of the log that were dropped, because standard error did not take them: its disk is full, or nobody reads it.',
   evalgate_maintenance_active: '1 while maintenance keeps the gateway from calling the store.',
@@ -193,6 +196,8 @@ export class Metrics {
         }
       },
     });
+    this.#one('evalgate_keys', 'max', () => sources.keys().known);
+    this.#one('evalgate_keys_lost', 'max', () => sources.keys().lost);
     this.#one('evalgate_quota_exact', 'min', () => redis && redis.isQuotaExact);
     this.#one('evalgate_redis_shared', 'max', () => redis && redis.isShared());
     this.#one('evalgate_redis_cache_budget_bytes', 'max', () => redis && (sources.redisCacheBytes ?? 0));
@@ -289,6 +294,7 @@ export interface GaugeSources {
   /** The memory of answers under way. */
   readonly answers: () => { readonly bytes: number; readonly waiting: number };
   readonly processes: () => number;
+  readonly keys: () => { readonly known: number | null; readonly lost: number };
   /** Null for a gateway without Redis. */
   readonly redis: Pick<RedisHealth, 'links' | 'memory' | 'isShared' | 'isQuotaExact' | 'isCacheOverBudget'> | null;
   /** The limit of the response cache in Redis (`cache.redis`); null for none. */

@@ -1,6 +1,8 @@
 /** How Redis is doing and what follows from it for limits and keys: for `/readyz`, the metrics and the log. */
 import type { BudgetExcess } from '../cache/redis/budget.ts';
 import type { Clock } from '../time/clock.ts';
+import { LOSS_ADVICE, lossText } from '../keys/key.ts';
+import type { KeyDirectory } from '../keys/registry.ts';
 import { clockText, formatDuration } from '../time/duration.ts';
 import type { Logger } from '../log/logger.ts';
 import type { UndecidableLogError } from '../quota/redis-limiter.ts';
@@ -45,6 +47,8 @@ export interface TrackedRedis {
   readonly clockAheadMs: () => number;
   /** How long a key that Redis has confirmed stays good without it. */
   readonly graceMs: number;
+  /** Knows whether all keys were lost. */
+  readonly registry: Pick<KeyDirectory, 'census'>;
   /** Whether there are demo keys, which are in memory and let in whatever Redis does. */
   readonly hasDemoKeys: boolean;
 }
@@ -287,6 +291,13 @@ export class RedisHealth {
         'keys: changes may be missed; each key is confirmed before it is used',
         'changes may be missed: each key is confirmed at Redis before it is used',
       );
+    }
+    const loss = redis.registry.census().loss;
+    if (loss !== null && !loss.isAcknowledged) {
+      return degraded('keys: Redis lost all of them, and consumers get 401', `${lossText(loss)}; ${LOSS_ADVICE}`, {
+        sinceMs: loss.atMs,
+        overMessage: 'keys: there are some again, or an operator knows of the loss',
+      });
     }
     if (refusal === null) return { status: 'ok', detail: 'changes arrive' };
     const over = { overMessage: 'keys: they can be issued, changed and revoked again' };

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { hashToken } from '../../src/keys/token.ts';
+import { auditOf, logOf } from '../support/admin.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { withClient } from '../support/redis/client.ts';
@@ -338,4 +339,21 @@ test('if a change is refused, it says that the change may have been made', async
   expect([status, stdout]).toEqual([1, '']);
   expect(stderr).toContain('Redis cannot be asked for keys:');
   expect(stderr).toContain('The change may have been made all the same: `evalgate keys list` shows.');
+});
+
+test('a change made in Redis names who made it, and reaches the log of one gateway of all, also if none runs yet', async () => {
+  const env = { REDIS_URL: redis.url, EVALGATE_OPERATOR: 'ann' };
+  const { keyId } = issued.parse(await runJson(['keys', ...CREATE], { env }));
+  const a = await runGateway();
+  const b = await startTestGateway({ env: { REDIS_URL: redis.url } });
+  const logged = () => [a, b].flatMap((one) => logOf(one, 'changed by an operator')).map(({ audit }) => audit);
+  try {
+    await vi.waitFor(() => expect(logged()).toEqual([expect.objectContaining({ who: 'ann', target: keyId })]));
+    await runCli(['keys', 'revoke', keyId, '--as', 'ben'], { env });
+    await vi.waitFor(() => expect(logged()).toHaveLength(2));
+    expect(logged()).toContainEqual(expect.objectContaining({ who: 'ben', action: 'key.revoke', target: keyId }));
+    expect(await auditOf(b)).toEqual(expect.arrayContaining([...logged()]));
+  } finally {
+    await b.close();
+  }
 });

@@ -7,6 +7,8 @@ import { TcpProxy } from '../support/tcp-proxy.ts';
 import { atEach, cutSubscribers, withClient } from '../support/redis/client.ts';
 import { anApiKeyRecord, WORKSPACE_A } from '../support/records.ts';
 import { isOneServer, startRedis, type TestRedis } from '../support/redis.ts';
+import { auditOf, samplesOf } from '../support/admin.ts';
+import { runCli } from '../support/cli.ts';
 import { sendJson } from '../support/store-server.ts';
 
 const GRACE_MS = 300_000;
@@ -47,6 +49,9 @@ function changeRecord(key: string, from: string, to: string): Promise<unknown> {
   });
 }
 
+const LOST =
+  /^degraded: Redis lost its data at \d\d:\d\d; 0 keys, 2 before; import a backup: `evalgate keys import FILE`, or acknowledge/;
+const keyCounts = (gateway: TestGateway) => samplesOf(gateway, 'evalgate_keys');
 const OFFLINE = /^degraded: Redis cannot be asked: keys that it confirmed within 5m stay good/;
 const DEAF = /^degraded: changes may be missed: each key is confirmed at Redis before it is used/;
 
@@ -114,6 +119,45 @@ test('C8: a Redis that comes back without its keys is believed', async () => {
   expect(await use(gateway, key)).toBe(200);
   await redis.restart();
   await vi.waitFor(async () => expect(await use(gateway, key)).toBe(401), WITHIN);
+});
+
+test('a Redis that lost its keys is reported by all, also by later processes, until there are keys or somebody acknowledges it', async () => {
+  const { gateways, join } = await start(2);
+  const [a, b] = [nth(gateways, 0), nth(gateways, 1)];
+  const env = { REDIS_URL: redis.url };
+  await a.issueKey();
+  await a.issueKey();
+  const { stdout: exported } = await runCli(['keys', 'export'], { env });
+  await vi.waitFor(async () => expect(await keyCounts(b)).toEqual({ evalgate_keys: 2, evalgate_keys_lost: 0 }), WITHIN);
+  await redis.flush();
+  for (const gateway of [a, b, await join()]) await keysAre(gateway, LOST);
+  expect(await keyCounts(b)).toEqual({ evalgate_keys: 0, evalgate_keys_lost: 2 });
+  const doctor = await runCli(['doctor'], { env });
+  expect([doctor.status, doctor.stdout]).toEqual([1, expect.stringMatching(/fail +keys +Redis lost its data at/)]);
+  // What notes the loss is lost too, and noted again.
+  await redis.flush();
+  await keysAre(b, LOST);
+  await runCli(['keys', 'import', '-'], { env, stdin: exported });
+  await keysAre(a, /^ok: changes arrive/);
+  await keysAre(b, /^ok: changes arrive/);
+  await redis.flush();
+  await keysAre(a, LOST);
+  const acknowledged = await runCli(['keys', 'acknowledge-loss', '--as', 'ann'], { env });
+  expect(acknowledged.stdout).toMatch(/^Acknowledged: the loss of 2 keys at /);
+  for (const gateway of [a, b, await join()]) await keysAre(gateway, /^ok: changes arrive/);
+  expect((await auditOf(a))[0]).toMatchObject({
+    who: 'ann',
+    action: 'key.loss.acknowledge',
+    from: { keys: 2 },
+    to: null,
+  });
+});
+
+test('an empty Redis that nobody has seen with keys is no loss', async () => {
+  const gateway = await one();
+  await keysAre(gateway, /^ok: changes arrive/);
+  expect(await keyCounts(gateway)).toEqual({ evalgate_keys: 0, evalgate_keys_lost: 0 });
+  expect((await gateway.admin('DELETE', '/api/key-loss')).json).toEqual({ lostAt: null, keys: 0 });
 });
 
 test('C8: a gateway that starts without Redis lets no key in, and all of them once there is one', async () => {

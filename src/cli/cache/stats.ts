@@ -126,6 +126,15 @@ function topText(top: Top, tables: readonly TopName[]): string {
   return [heading, ...tables.map((name) => columns(TOPS[name](top)))].join('\n\n');
 }
 
+export function whoAmICommand(): Command {
+  const texts = {
+    name: 'whoami',
+    summary: 'show the name under which the audit records your changes, and the role of your token',
+    examples: ['evalgate whoami', 'evalgate whoami --as ann'],
+  };
+  return routeCommand(texts, ROUTES.whoAmI, ({ who, role }) => `${who} (${role})`);
+}
+
 export function fleetCommand(): Command {
   const texts = {
     name: 'fleet',

@@ -1,6 +1,8 @@
 /** Checks of Redis: latency, nodes, settings, rights and clock. */
 import { randomUUID } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
+import { LOSS_ADVICE, lossText } from '../../keys/key.ts';
+import { readKeyLoss } from '../../keys/redis-directory.ts';
 import type { RedisLink, RedisRole, RedisServer } from '../../redis/connection.ts';
 import { channelName, trialKeys } from '../../redis/names.ts';
 import { defineScript, runScript } from '../../redis/script.ts';
@@ -99,6 +101,7 @@ async function examineLink(link: RedisLink, url: string, timeoutMs: number): Pro
       clock: await readServerClock(server).catch(() => null),
     });
   }
+  const loss = role === 'state' ? await readKeyLoss(link).catch(() => null) : null;
   // Last, because a refused write may close the connection.
   const refusal = await tryOut(link).then(() => null, redisReason);
   const topology = await checkTopology(checks, url, { kind, servers });
@@ -110,6 +113,9 @@ async function examineLink(link: RedisLink, url: string, timeoutMs: number): Pro
       ...checkServers(servers, role, { ...purpose, kind }),
       checkRefusal(checks, refusal, settingOf(role)),
       ...(role === 'state' ? [checkClocks(servers)] : []),
+      ...(loss === null || loss.isAcknowledged
+        ? []
+        : [checksNamed('keys').fail(lossText(loss), `To go on, ${LOSS_ADVICE}.`)]),
     ],
   };
 }

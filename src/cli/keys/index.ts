@@ -39,6 +39,7 @@ export function keysCommand(): Command {
     .addCommand(statusCommand('revoke', 'end a key for good: its holder gets 403, its record stays'))
     .addCommand(editCommand())
     .addCommand(rotateCommand())
+    .addCommand(acknowledgeLossCommand())
     .addCommand(exportCommand())
     .addCommand(importKeysCommand());
 }
@@ -183,6 +184,23 @@ function rotateCommand(): Command {
     .action(async (id: string, { overlap: overlapMs }: { overlap: number }, command: Command) => {
       printIssuedKey(command, await useKeyAdmin(command, (admin) => admin.rotate(id, overlapMs)));
     });
+}
+
+function acknowledgeLossCommand(): Command {
+  return keyCommand({
+    name: 'acknowledge-loss',
+    summary: 'acknowledge that Redis lost all keys: gateways report it no longer',
+    details: 'It brings no key back: `import` does.',
+    examples: ['evalgate keys acknowledge-loss'],
+  }).action(async (_options, command: Command) => {
+    const loss = await useKeyAdmin(command, (admin) => admin.acknowledgeLoss());
+    const { lostAt, keys } = loss;
+    print(
+      command,
+      loss,
+      lostAt === null ? 'No loss is known.' : `Acknowledged: the loss of ${keys} keys at ${lostAt}.`,
+    );
+  });
 }
 
 function exportCommand(): Command {

@@ -4,7 +4,7 @@ import type { KeyView } from '../../operations/answers.ts';
 import { ROUTES } from '../../operations/api.ts';
 import { loadConfig } from '../../config/load.ts';
 import { formatDuration } from '../../time/duration.ts';
-import { adminAddress, adminCommand, callAdmin } from '../admin-client.ts';
+import { adminAddress, adminCommand, callAdmin, operatorOf } from '../admin-client.ts';
 import { CliError, type CommandTexts } from '../command.ts';
 import type { KeyAdmin } from './redis-key-admin.ts';
 
@@ -22,7 +22,7 @@ export async function useKeyAdmin<T>(command: Command, act: (admin: KeyAdmin) =>
   if (url === null) return act(listenerKeyAdmin(command));
   // A command that goes through a gateway needs no Redis client, and starts faster without.
   const { useRedisKeys } = await import('./redis-key-admin.ts');
-  return useRedisKeys(url, act);
+  return useRedisKeys({ url, operator: operatorOf(command) }, act);
 }
 
 function listenerKeyAdmin(command: Command): KeyAdmin {
@@ -45,6 +45,7 @@ function listenerKeyAdmin(command: Command): KeyAdmin {
       const body = { overlap: formatDuration(overlapMs) };
       return callAdmin(command, ROUTES.rotateKey, { params: { keyId }, body });
     },
+    acknowledgeLoss: () => callAdmin(command, ROUTES.acknowledgeLoss),
     exportKeys: async () => {
       throw new CliError(
         'The hashes of keys never leave the admin listener: set REDIS_URL to the Redis of the gateways, and export from there without --admin.',

@@ -1,6 +1,6 @@
 /**
  * Keys in Redis itself, by the rules of the admin listener; no gateway needs to run. Running gateways notice every change at
- * once, and show it in their audit.
+ * once, and show it in their audit and log.
  */
 import { userInfo } from 'node:os';
 import type { z } from 'zod';
@@ -10,7 +10,15 @@ import { Audit } from '../../operations/audit.ts';
 import { keyEditBody, newKeyBody } from '../../operations/bodies.ts';
 import { AdminError } from '../../operations/errors.ts';
 import { mustBe } from '../../operations/input.ts';
-import { createKey, editKey, existingKey, importKeys, keyView, rotateKey } from '../../operations/key-changes.ts';
+import {
+  acknowledgeLoss,
+  createKey,
+  editKey,
+  existingKey,
+  importKeys,
+  keyView,
+  rotateKey,
+} from '../../operations/key-changes.ts';
 import { KEY_USE, keyUseOf } from '../../operations/stats/stats.ts';
 import { readBuckets, bucketTimes } from '../../operations/stats/time-buckets.ts';
 import { systemClock } from '../../time/clock.ts';
@@ -48,6 +56,7 @@ export interface KeyAdmin {
   edit(keyId: string, edit: ReadonlyDeep<z.input<ReturnType<typeof keyEditBody>>>): Promise<KeyView>;
   revoke(keyId: string): Promise<KeyView>;
   rotate(keyId: string, overlapMs: number): Promise<IssuedKeyView>;
+  acknowledgeLoss(): Promise<{ readonly lostAt: string | null; readonly keys: number }>;
   /** All keys with their hashes, in the form that an import takes. Only Redis has it. */
   exportKeys(): Promise<readonly unknown[]>;
   /** All or none. A refusal names the keys by their place: `keys[0]`. */
@@ -55,10 +64,13 @@ export interface KeyAdmin {
 }
 
 /** Rejects with CliError if Redis can't be used, or for what the listener would refuse too. */
-export async function useRedisKeys<T>(url: string, act: (admin: KeyAdmin) => Promise<T>): Promise<T> {
+export async function useRedisKeys<T>(
+  { url, operator }: { readonly url: string; readonly operator: string | null },
+  act: (admin: KeyAdmin) => Promise<T>,
+): Promise<T> {
   const link = await openAnsweringRedis('state', url);
   try {
-    return await act(redisKeyAdmin(link));
+    return await act(redisKeyAdmin(link, operator ?? account()));
   } catch (error) {
     throw explained(error);
   } finally {
@@ -67,15 +79,15 @@ export async function useRedisKeys<T>(url: string, act: (admin: KeyAdmin) => Pro
 }
 
 /** Warns on standard error of each record that `list` leaves out. */
-function redisKeyAdmin(link: RedisLink): KeyAdmin {
+function redisKeyAdmin(link: RedisLink, who: string): KeyAdmin {
   const registry = new RedisDirectory({
     redis: link,
     clock: systemClock,
     onBrokenRecord: ({ message }) => write('stderr', `${message}. It is left out here.\n`),
   });
   // Recording never rejects. An entry that cannot be written is lost: the change stands, and a new key is still shown.
-  const audit = new Audit({ link, clock: systemClock, sink: () => {} });
-  const by = { registry, audit, who: caller() };
+  const audit = new Audit({ link, clock: systemClock, sink: null });
+  const by = { registry, audit, who };
   return {
     create: async (wanted) => createKey(by, mustBe(newKeyBody(systemClock.nowMs()), wanted)),
     list: async () => (await registry.list()).map(keyView),
@@ -90,6 +102,7 @@ function redisKeyAdmin(link: RedisLink): KeyAdmin {
     revoke: (keyId) => editKey(by, keyId, { status: 'revoked' }),
     rotate: (keyId, overlapMs) => rotateKey(by, keyId, overlapMs),
     exportKeys: async () => (await registry.list()).map(exportedKey),
+    acknowledgeLoss: () => acknowledgeLoss(by),
     importKeys: (lines) => {
       const keys = lines.map(({ key }) => key);
       return importKeys(by, keys);
@@ -97,8 +110,8 @@ function redisKeyAdmin(link: RedisLink): KeyAdmin {
   };
 }
 
-/** The caller's name in the audit: the account on this machine. */
-function caller(): string {
+/** Who acts if nobody says so: the account on this machine. */
+function account(): string {
   try {
     return `cli:${userInfo().username}`;
   } catch {

@@ -146,6 +146,7 @@ export async function askEverything(gateway: TestGateway): Promise<readonly Exch
   await ask('PUT', '/api/cache/maintenance', { for: '30m' });
   await ask('PUT', '/api/cache/maintenance', { until: '2026-01-15T13:30:00.000Z' });
   await look();
+  await ask('DELETE', '/api/key-loss');
   await ask('DELETE', '/api/cache/maintenance');
   await ask('DELETE', '/api/cache/ttl/list', undefined, ttl);
   // Refused values, and the allowed ones.

@@ -109,6 +109,8 @@ function overall({ status, dependencies }) {
   if (status === 'draining') {
     return { kind: 'bad', word: 'Draining', sentence: 'This process is shutting down; send requests elsewhere.' };
   }
+  const lost = dependencies.find(({ name, detail }) => name === 'keys' && detail.startsWith('Redis lost its data'));
+  if (lost !== undefined) return { kind: 'bad', word: 'Keys lost', sentence: `${lost.detail}.` };
   const degraded = dependencies.filter((one) => one.status === 'degraded').map(({ name }) => name);
   const troubled = degraded.filter((name) => name !== MAINTENANCE);
   if (troubled.length > 0) {

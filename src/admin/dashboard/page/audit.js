@@ -27,6 +27,7 @@ const ACTIONS = new Map([
   ['key.deprecate', 'deprecated the key'],
   ['key.revoke', 'revoked the key'],
   ['key.rotate', 'rotated the key'],
+  ['key.loss.acknowledge', 'acknowledged the loss of'],
   ['key.import', 'imported'],
   ['cache.ttl.set', 'set the TTLs of'],
   ['cache.ttl.reset', 'reset the TTLs of'],
