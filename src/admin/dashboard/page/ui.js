@@ -45,8 +45,8 @@ export function whose({ scope, processes, problem, since }) {
   const of = processes === 1 ? '1 process' : `${processes} processes`;
   const begin = since === undefined ? 'the last hour' : `since ${moment(since)}`;
   if (problem === null) return html`<p class="hint">Of ${of}, ${begin}.</p>`;
-  const only = scope === 'process' ? 'Only one process' : `Of ${of}`;
-  return html`<p><${Sign} kind="warn" /><strong>${only}:</strong> ${problem}.</p>`;
+  const only = scope === 'process' ? `Only ${of}` : `Of ${of}`;
+  return html`<p><${Sign} kind="warn" /><strong>${only}, ${begin}:</strong> ${problem}.</p>`;
 }
 
 /**

@@ -1,0 +1,53 @@
+/** What happened to the gateway: changes that people made, their ends, restarts and losses; marks on all charts. */
+import { html } from 'htm/preact';
+import { wordsOf } from './audit.js';
+import { moment } from './format.js';
+import { live } from './live.js';
+import { useStore } from './store.js';
+import { Sign, table } from './ui.js';
+
+/** @typedef {import('./chart.js').Mark} Mark */
+
+/** Of the audit: what changes how requests are answered. */
+const SHOWN = /^cache\.|^key\.(?:import|revoke|deprecate)|^keys?\./;
+
+/** @returns {readonly Mark[]} Oldest first. */
+export function useEvents() {
+  const audit = useStore(live.audit).data?.entries ?? [];
+  const members = useStore(live.fleet).data?.members ?? [];
+  const changes = useStore(live.health).data?.changes ?? [];
+  const made = audit
+    .filter(({ action }) => SHOWN.test(action))
+    .map(({ at, who, action, target }) => ({
+      at: Date.parse(at),
+      kind: 'made',
+      text: `${moment(at)} ${who} ${wordsOf(action)} ${target}`,
+    }));
+  const starts = members.map(({ startedAt, host, pid }) => ({
+    at: Date.parse(startedAt),
+    kind: 'start',
+    text: `${moment(startedAt)} ${host} · ${pid} started`,
+  }));
+  const states = changes
+    .filter(({ from }) => from !== 'unknown')
+    .map(({ at, name, to }) => ({
+      at: Date.parse(at),
+      kind: to === 'degraded' ? 'loss' : 'back',
+      text: `${moment(at)} ${name} is ${to}`,
+    }));
+  return [...made, ...starts, ...states].toSorted((a, b) => a.at - b.at);
+}
+
+/** @param {{ readonly data: import('./api.js').Answer<'health'> }} props */
+export function Changes({ data: { changes } }) {
+  const rows = changes.map(({ at, name, to, detail }) => {
+    const kind = to === 'ok' ? 'good' : to === 'degraded' ? 'warn' : 'unknown';
+    return { key: `${at} ${name} ${to}`, cells: [name, html`<${Sign} kind=${kind} />${to}`, moment(at), detail] };
+  });
+  return table(
+    'State changes',
+    ['Dependency', 'Became', 'When', 'Cause'],
+    rows,
+    'No dependency has changed its state.',
+  );
+}
