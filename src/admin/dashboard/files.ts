@@ -34,7 +34,7 @@ const declared = (runbook: string): string =>
   [
     `export const RUNBOOK = ${JSON.stringify(runbook)};`,
     `export const CLASSES = ${JSON.stringify(CACHE_CLASSES)};`,
-    `export const ROUTES = ${JSON.stringify(Object.fromEntries(ENDPOINTS.map(([id, { method, path }]) => [id, { method, path }])))};`,
+    `export const ROUTES = ${JSON.stringify(Object.fromEntries(ENDPOINTS.map(([id, { method, path, roles }]) => [id, { method, path, roles }])))};`,
   ].join('\n');
 
 /** `/`, and the files below `/dashboard/` that it loads. Throws if a file is missing. */
@@ -61,7 +61,7 @@ function endpointOf(path: string, type: string, bytes: Buffer): Endpoint {
     ctx.set({ 'Content-Security-Policy': CONTENT_SECURITY_POLICY, Vary: 'Accept-Encoding' });
     await file.send(ctx, 'private, no-cache');
   };
-  return { route: { method: 'GET', path, summary: 'a file of the dashboard', answer: null }, handle };
+  return { route: { method: 'GET', path, roles: null, summary: 'a file of the dashboard', answer: null }, handle };
 }
 
 const ICON =

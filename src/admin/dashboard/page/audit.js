@@ -28,6 +28,7 @@ export function wordsOf(action) {
 }
 
 const ACTIONS = new Map([
+  ['access.refuse', 'was refused'],
   ['key.create', 'created the key'],
   ['key.activate', 'activated the key'],
   ['key.deprecate', 'deprecated the key'],

@@ -3,8 +3,7 @@ import { html } from 'htm/preact';
 import { wordsOf } from './audit.js';
 import { moment } from './format.js';
 import { live } from './live.js';
-import { useStore } from './store.js';
-import { Sign, table } from './ui.js';
+import { Sign, table, useAllowed } from './ui.js';
 
 /** @typedef {import('./chart.js').Mark} Mark */
 
@@ -13,9 +12,9 @@ const SHOWN = /^cache\.|^key\.(?:import|revoke|deprecate)|^keys?\./;
 
 /** @returns {readonly Mark[]} Oldest first. */
 export function useEvents() {
-  const audit = useStore(live.audit).data?.entries ?? [];
-  const members = useStore(live.fleet).data?.members ?? [];
-  const changes = useStore(live.health).data?.changes ?? [];
+  const audit = useAllowed('audit', live.audit)?.entries ?? [];
+  const members = useAllowed('fleet', live.fleet)?.members ?? [];
+  const changes = useAllowed('health', live.health)?.changes ?? [];
   const made = audit
     .filter(({ action }) => SHOWN.test(action))
     .map(({ at, who, action, target }) => ({

@@ -5,12 +5,14 @@ import { moment, roughly } from './format.js';
 import { RUNBOOK } from './declared.js';
 import { announce, live, refreshAll } from './live.js';
 import { useStore } from './store.js';
-import { Sign } from './ui.js';
+import { Sign, useAllowed } from './ui.js';
 
 /** @typedef {import('./api.js').Answer<'readyz'>} Readiness */
 /** @typedef {import('./api.js').Answer<'health'>['troubles'][number]} More */
 /** @typedef {Readiness['dependencies'][number] & Pick<More, 'severity' | 'deadline'>} Dependency */
 
+/** @type {Pick<More, 'severity' | 'deadline'>} */
+const UNKNOWN = { severity: 'warning', deadline: null };
 /** Listed by readiness as a dependency, but it is somebody's will and no trouble. */
 const MAINTENANCE = 'maintenance';
 
@@ -64,13 +66,13 @@ function overall(status, degraded) {
 function troublesOf(readiness, more) {
   const degraded = (readiness?.dependencies ?? []).filter(({ status }) => status === 'degraded');
   return degraded
-    .map((one) => ({ severity: 'warning', deadline: null, ...more.find(({ name }) => name === one.name), ...one }))
+    .map((one) => ({ ...UNKNOWN, ...more.find(({ name }) => name === one.name), ...one }))
     .toSorted((a, b) => Number(b.severity === 'critical') - Number(a.severity === 'critical'));
 }
 
 export function Headline() {
   const { data, atMs, error } = useStore(live.readiness);
-  const more = useStore(live.health).data?.troubles ?? [];
+  const more = useAllowed('health', live.health)?.troubles ?? [];
   const degraded = troublesOf(data, more);
   const asOf = data === null ? '' : ` What is shown is from ${moment(atMs)}.`;
   const { kind, word, sentence } =

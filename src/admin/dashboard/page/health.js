@@ -7,7 +7,7 @@ import { bytes, count, decimal, duration, moment, NONE, percent, rate, roughly, 
 import { callsPerRead, hitRatio, lastMinute, lineOf, stepsOver, sum, total } from './health-data.js';
 import { live } from './live.js';
 import { Store, useStore } from './store.js';
-import { button, Panel, Sign, table, whose } from './ui.js';
+import { button, Panel, Sign, table, useAllowed, useMay, whose } from './ui.js';
 
 /** @typedef {import('./api.js').Answer<'history'>} History */
 /** @typedef {Parameters<typeof lineOf>[2]} ValueOf */
@@ -26,6 +26,7 @@ const range = new Store(RANGES[1]);
 const DAY_MS = RANGES[2].ms;
 
 export function HealthView() {
+  const mayKeys = useMay()('keyUse');
   const isDay = useStore(range).ms === DAY_MS;
   const of = isDay ? live.day : live.history;
   return html`<div class="view">
@@ -37,7 +38,7 @@ export function HealthView() {
       <${Panel} id="changes" title="State changes" of=${live.health} show=${Changes} />
       <${Panel} id="requests" title="Requests by status" of=${live.history} show=${Requests} />
       <${Panel} id="left-out" title="Records left out of lists" of=${live.history} show=${LeftOut} />
-      <${Panel} id="consumers" title="By API key" of=${live.keyUse} show=${KeyUse} />
+      ${mayKeys && html`<${Panel} id="consumers" title="By API key" of=${live.keyUse} show=${KeyUse} />`}
       <${Panel} id="workspaces" title="By workspace" of=${live.top} show=${Workspaces} />
       <${Panel} id="memory" title="Memory" of=${live.stats} show=${Memory} />
       <${Panel} id="instances" title="Processes" of=${live.fleet} show=${Processes} />
@@ -269,8 +270,8 @@ const MAX_ROWS = 10;
 
 /** @param {{ readonly data: import('./api.js').Answer<'keyUse'> }} props */
 function KeyUse({ data }) {
-  const names = new Map((useStore(live.keys).data ?? []).map(({ keyId, name }) => [keyId, name]));
-  const load = useStore(live.top).data?.apiKeys ?? [];
+  const names = new Map((useAllowed('listKeys', live.keys) ?? []).map(({ keyId, name }) => [keyId, name]));
+  const load = useAllowed('cacheTop', live.top)?.apiKeys ?? [];
   const callsOf = (/** @type {string} */ id) => load.find(({ keyId }) => keyId === id)?.storeCalls;
   const busiest = data.keys.toSorted((a, b) => b.requests - a.requests).slice(0, MAX_ROWS);
   const rows = busiest.map(({ keyId, requests, refused }) => {

@@ -2,9 +2,10 @@
 import { html } from 'htm/preact';
 import { useEffect, useErrorBoundary, useId, useRef, useState } from 'preact/hooks';
 import { messageOf } from './api.js';
+import { ROUTES } from './declared.js';
 import { moment } from './format.js';
 import { live } from './live.js';
-import { useStore } from './store.js';
+import { Store, useStore } from './store.js';
 
 /** @typedef {import('preact').ComponentChildren} Children */
 /** @typedef {'good' | 'warn' | 'bad' | 'unknown'} Kind */
@@ -35,6 +36,29 @@ export function useDialog() {
   const close = () => setDialog(null);
   const open = (/** @type {(close: () => void) => Children} */ draw) => setDialog(draw(close));
   return { dialog, open };
+}
+
+/**
+ * Tells whether the person's role allows an endpoint; drawn anew when it is known. Until then nothing is allowed.
+ * @returns {(route: import('./api.js').Route) => boolean}
+ */
+export function useMay() {
+  const { data } = useStore(live.who);
+  return (route) => data !== null && (ROUTES[route].roles ?? [data.role]).includes(data.role);
+}
+
+/** @type {Store<{ readonly data: null }>} */
+const NOTHING = new Store({ data: null });
+
+/**
+ * The last answer of a live store, if this person may have it; null until there is one.
+ * @template T
+ * @param {import('./api.js').Route} route
+ * @param {import('./live.js').Live<T>} of
+ * @returns {T | null}
+ */
+export function useAllowed(route, of) {
+  return useStore(/** @type {Store<{ readonly data: T | null }>} */ (useMay()(route) ? of : NOTHING)).data;
 }
 
 /**
