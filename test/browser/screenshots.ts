@@ -127,7 +127,12 @@ function drawn(kinds: readonly (readonly [number, () => string])[]): string {
 async function takePictures(from: Browser, { adminUrl }: Gateway): Promise<void> {
   mkdirSync(IMAGES, { recursive: true });
   for (const colorScheme of ['dark', 'light'] as const) {
-    const page = await from.newPage({ viewport: { width: 1360, height: 1080 }, colorScheme, reducedMotion: 'reduce' });
+    const page = await from.newPage({
+      viewport: { width: 1360, height: 1080 },
+      locale: 'en-GB',
+      colorScheme,
+      reducedMotion: 'reduce',
+    });
     for (const view of ['health', 'cache', 'keys']) {
       await page.goto(`${adminUrl}/#${view}`);
       await page.locator('.panel[data-state="waiting"]').first().waitFor({ state: 'detached' });

@@ -1,8 +1,14 @@
 /** Line charts by uPlot, in the colours of the style sheet, so that they follow the theme. */
 import { html } from 'htm/preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import uPlot from 'uplot';
 import { NONE } from './format.js';
+
+/** @typedef {import('uplot')} uPlot */
+/** Null where it can't begin: it asks Intl for the language of the browser, which may be one that Intl refuses. */
+const library = await import('uplot').then(
+  ({ default: loaded }) => loaded,
+  () => null,
+);
 
 /**
  * @typedef {object} Line
@@ -38,8 +44,8 @@ export function LineChart(props) {
   // Lines that come or go make another chart; new values do not.
   useEffect(() => {
     const { current: place } = ref;
-    if (place === null) return undefined;
-    const made = new uPlot(optionsOf(latest, setNamed), dataOf(lines), place);
+    if (place === null || library === null) return undefined;
+    const made = new library(optionsOf(latest, setNamed), dataOf(lines), place);
     chart.current = made;
     const observer = new ResizeObserver(([entry]) =>
       made.setSize({ width: Math.max(160, Math.floor(entry?.contentRect.width ?? 0)), height: HEIGHT }),
@@ -54,14 +60,14 @@ export function LineChart(props) {
   const caption = named === '' ? note : named;
   return html`<figure aria-label=${title}>
     <figcaption>${title}${caption !== '' && ` · ${caption}`}</figcaption>
-    <div class="plot" ref=${ref}></div>
+    <div class="plot" ref=${ref}>${library === null && 'No charts: the language of this browser is not known.'}</div>
   </figure>`;
 }
 
 /**
  * One column of times, and one of values for each line.
  * @param {readonly Line[]} lines
- * @returns {uPlot.AlignedData}
+ * @returns {import('uplot').AlignedData}
  */
 function dataOf(lines) {
   const times = [...new Set(lines.flatMap(({ points }) => points.map(([at]) => at)))].toSorted((a, b) => a - b);
@@ -76,7 +82,7 @@ function dataOf(lines) {
  * Everything is read from the newest properties when it is drawn.
  * @param {{ readonly current: ChartProps }} latest
  * @param {(text: string) => void} setNamed Of the mark at the pointer; empty for none.
- * @returns {uPlot.Options}
+ * @returns {import('uplot').Options}
  */
 function optionsOf(latest, setNamed) {
   const axis = { stroke: () => styleOf('axis').stroke, font: '11px system-ui, sans-serif', ticks: { show: false } };
