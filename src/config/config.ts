@@ -54,11 +54,11 @@ export const configSchema = section({
     maxConnectionsPerAddress: setting(integer(1, 1_000_000), { env: null, default: 100 }).describe(
       'Most open connections to the admin listener per address; further ones are closed at once. Raise it only if all probes and operators come through one proxy.',
     ),
-    runbook: setting(httpUrl, { env: null, default: 'https://docs.example.com/evalgate/runbook.md' }).describe(
-      'Where you publish `docs/runbook.md`: the dashboard links to its sections. Set it together with the address in the alerts.',
-    ),
     tokens: secret(adminTokens, [], { path: 'admin.token', env: 'ADMIN_TOKEN' }).describe(
       'The admin listener accepts only these tokens, each for what its role allows; the name of a token appears in the audit log.',
+    ),
+    runbook: setting(httpUrl, { env: null, default: 'https://docs.example.com/evalgate/runbook.md' }).describe(
+      'Where you publish `docs/runbook.md`: the dashboard links to its sections. Set it together with the address in the alerts.',
     ),
     allowedHosts: setting(hostNames, { env: 'ADMIN_ALLOWED_HOSTS', default: [] }).describe(
       'Names and addresses of the admin listener, besides loopback ones. Add those that operators and Prometheus use.',

@@ -196,7 +196,7 @@ export class ConsumerHealth {
       texts.push(`${shareText(slowMisses, misses)} of misses take over ${missP99Ms} ms`);
     if (burnsFast(failed, requests, 1 - availability)) {
       texts.push(
-        `${shareText(failed, requests)} of requests fail; the objective is ${shareText(availability, 1)} served`,
+        `${shareText(failed, requests)} of requests fail; ${Number((100 * availability).toFixed(3))} % are to be served`,
       );
     }
     return texts;

@@ -78,15 +78,15 @@ export interface DependencyCheck {
 }
 
 const MAX_CHANGES = 20;
-/** The cause of one trouble is shown for so long, although the next call fails for another: texts that flip cannot be read. */
-const DETAIL_FOR_MS = 2000;
+/** In so long, the text of one trouble changes twice at most: one that flips with each call cannot be read. */
+const TWO_TEXTS_IN_MS = 4000;
 
 interface Tracked extends DependencyCheck {
   state: DependencyState;
   sinceMs: number;
   detail: string;
-  /** When it was first shown. */
-  detailAtMs: number;
+  /** When it changed last, and the time before, by the clock of those who read it. */
+  changedAtMs: readonly number[];
 }
 
 export class Health {
@@ -112,7 +112,7 @@ export class Health {
       state,
       sinceMs: state.sinceMs ?? nowMs,
       detail: state.detail,
-      detailAtMs: nowMs,
+      changedAtMs: [],
     });
     this.#log(dependency);
   }
@@ -133,10 +133,11 @@ export class Health {
         this.#changes = [change, ...this.#changes].slice(0, MAX_CHANGES);
       }
       const isSameTrouble = messageOf(state) !== null && messageOf(state) === messageOf(before);
-      const age = nowMs - tracked.detailAtMs;
-      if (state.detail !== tracked.detail && (!isSameTrouble || age >= DETAIL_FOR_MS || age < 0)) {
+      const [, earlierMs = Number.NEGATIVE_INFINITY] = tracked.changedAtMs;
+      const isRead = performance.now() - earlierMs >= TWO_TEXTS_IN_MS;
+      if (state.detail !== tracked.detail && (!isSameTrouble || isRead)) {
         tracked.detail = state.detail;
-        tracked.detailAtMs = nowMs;
+        tracked.changedAtMs = isSameTrouble ? [performance.now(), ...tracked.changedAtMs.slice(0, 1)] : [];
       }
       if (state.status !== before.status || messageOf(state) !== messageOf(before)) this.#log(tracked);
     }

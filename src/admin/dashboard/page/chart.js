@@ -27,6 +27,7 @@ const library = await import('uplot').then(
  * @property {{ readonly from: number, readonly to: number, readonly ticks: readonly { readonly at: number, readonly text: string }[], readonly format: (at: number) => string }} x
  * @property {{ readonly top: number, readonly format: (value: number) => string }} y From 0 to `top`.
  * @property {readonly Mark[]} [marks]
+ * @property {boolean} [isAlone] One line: its value at the pointer is in the caption, without a legend.
  */
 
 const HEIGHT = 150;
@@ -124,10 +125,10 @@ function optionsOf(latest, setNamed) {
       })),
     ],
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
-    legend: { markers: { width: 2 } },
+    legend: { show: latest.current.isAlone !== true, markers: { width: 2 } },
     hooks: {
       draw: [(chart) => drawMarks(chart, latest.current.marks ?? [])],
-      setCursor: [(chart) => setNamed(nearest(chart, latest.current.marks ?? []))],
+      setCursor: [(chart) => setNamed(saidAt(chart, latest.current))],
     },
   };
 }
@@ -155,13 +156,18 @@ function drawMarks(chart, marks) {
 }
 
 /**
+ * What stands at the pointer: the marks, and the value if there is no legend.
  * @param {uPlot} chart
- * @param {readonly Mark[]} marks
+ * @param {ChartProps} props
  */
-function nearest(chart, marks) {
-  const { left = -1 } = chart.cursor;
+function saidAt(chart, { marks = [], isAlone = false, lines, x, y }) {
+  const { left = -1, idx } = chart.cursor;
   const near = marks.filter(({ at }) => left >= 0 && Math.abs(chart.valToPos(at, 'x') - left) <= NEAR);
-  return near.map(({ text }) => text).join('; ');
+  const named = near.map(({ text }) => text);
+  const at = chart.data[0][idx ?? -1];
+  if (!isAlone || at === undefined || left < 0) return named.join('; ');
+  const value = lines.flatMap(({ points }) => points.find(([one]) => one === at)?.[1] ?? [])[0];
+  return [`${x.format(at)}: ${value === undefined ? NONE : y.format(value)}`, ...named].join('; ');
 }
 
 /**

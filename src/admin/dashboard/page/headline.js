@@ -103,13 +103,15 @@ export function Headline() {
 function Trouble({ of: { name, since, detail, severity, deadline } }) {
   const [impact, section] = TROUBLES[name] ?? ['', ''];
   const leftMs = deadline === null ? 0 : Date.parse(deadline) - Date.now();
-  const end = deadline === null ? '' : leftMs > 0 ? `${roughly(leftMs)} left, until ${moment(deadline)}` : 'now';
+  const what = name === MAINTENANCE ? 'Maintenance ends' : 'It becomes worse';
+  const end =
+    deadline === null ? '' : `${what} ${leftMs > 0 ? `in ${roughly(leftMs)}, at ${moment(deadline)}` : 'now'}`;
   const change = name === MAINTENANCE && html`; <a href="#cache">change it</a>`;
   return html`<li>
     <${Sign} kind=${severity === 'critical' ? 'bad' : 'warn'} /><strong>${name}</strong> since
     ${` ${moment(since)} (${roughly(Math.max(0, Date.now() - Date.parse(since)))}): ${detail}. `}
     <span class="impact">${impact}</span>
-    ${end !== '' && html` <strong>Deadline: ${end}</strong>${change}.`} ${' '}<a
+    ${end !== '' && html` <strong>${end}</strong>${change}.`} ${' '}<a
       href="${RUNBOOK}${section === '' ? '' : `#${section}`}"
       rel="noreferrer"
       >Runbook: ${name}</a

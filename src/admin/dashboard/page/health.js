@@ -112,7 +112,7 @@ function Tiles({ data }) {
   const hour = sum(data.points, null);
   const staleOf = (/** @type {History['points']} */ points) => total(points, ({ staleOnError }) => staleOnError);
   const tiles = [
-    ['Hit ratio', percent(hitRatio(counts)), 'served without waiting for the store'],
+    ['Hit ratio', percent(hitRatio(counts)), 'served without waiting'],
     ['Reads', rate(counts.reads / seconds), `${count(counts.reads)} in the last minute`],
     ['Store calls per read', decimal(callsPerRead(counts)), `${rate(counts.storeCalls / seconds)} to the store`],
     ['Read time p99', duration(slowest < 0 ? null : slowest), '99 of 100 reads took less'],
@@ -186,23 +186,19 @@ function Traffic({ data }) {
     return known.length === 0 ? null : Math.max(...known);
   };
   const times = [line('warn', '99 of 100', worst('p99Ms')), line('', 'half', worst('p50Ms'))];
-  return html`<div class="buttons" role="group" aria-label="Range of the charts">
+  return html`${data.problem !== null && whose(data)}
+    <div class="buttons" role="group" aria-label="Range of the charts">
       ${RANGES.map((one) =>
         button(one.label, () => range.set(one), {
           kind: one.label === chosen.label ? 'primary' : '',
           name: `Show ${one.label}`,
         }),
       )}
-      <span class="hint">${whoseWords(data)} Lines across: changes, restarts and losses; point at one.</span>
+      <span class="hint">Upright lines are changes, restarts and losses: point at one.</span>
     </div>
     <div class="charts">
       ${chart('Requests', requests, rate)} ${chart('Read times (worst step)', times, duration)}
     </div>`;
-}
-
-/** @param {History} history */
-function whoseWords({ processes, since }) {
-  return `Of ${processes === 1 ? '1 process' : `${processes} processes`}, counted since ${moment(since)}.`;
 }
 
 /**

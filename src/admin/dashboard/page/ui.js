@@ -77,9 +77,11 @@ export function whose({ scope, processes, problem, since }) {
  * A section about one live answer, which `show` draws. After a failure the last answer stays, greyed, with its time and
  * the reason; while the gateway is away, the top of the page gives the reason.
  * @template T
- * @param {{ readonly id: string, readonly title: string, readonly of: import('./live.js').Live<T>, readonly show: (props: { readonly data: T }) => Children }} props
+ * `folds`: on a phone it is closed until it is asked for.
+ * @param {{ readonly id: string, readonly title: string, readonly of: import('./live.js').Live<T>, readonly show: (props: { readonly data: T }) => Children, readonly folds?: boolean }} props
  */
-export function Panel({ id, title, of, show }) {
+export function Panel({ id, title, of, show, folds = false }) {
+  const [isFolded, fold] = useState(folds && matchMedia('(max-width: 900px)').matches);
   const { data, atMs, error } = useStore(of);
   const isAway = useStore(live.readiness).error !== null;
   // An answer that can't be drawn: the gateway has another version, or something in between answered.
@@ -94,6 +96,7 @@ export function Panel({ id, title, of, show }) {
   const state = data === null ? 'waiting' : trouble === null ? 'current' : 'old';
   return html`<section id=${id} class="panel" aria-labelledby="${id}-title" data-state=${state}>
     <h2 id="${id}-title">${title}</h2>
+    ${isFolded && html`<div>${button('Show', () => fold(false), { name: `Show ${title}` })}</div>`}
     ${
       trouble !== null &&
       html`<div class="trouble" role="status">
@@ -102,7 +105,7 @@ export function Panel({ id, title, of, show }) {
       </div>`
     }
     <div class="panel-body">
-      ${!isBroken && data !== null && html`<${show} data=${data} />`}
+      ${!isBroken && !isFolded && data !== null && html`<${show} data=${data} />`}
       ${trouble === null && data === null && html`<p class="hint">Loading …</p>`}
     </div>
   </section>`;

@@ -139,7 +139,7 @@ function Charts({ advice: { curve, current, recommendation }, place }) {
     { kind: 'chosen', at: place, text: 'chosen' },
   ].flatMap(({ at, ...mark }) => (at === null ? [] : [{ ...mark, at }]));
   const format = (/** @type {number} */ at) => duration(curve[Math.round(at)]?.freshMs ?? 0);
-  const common = { x: { from: 0, to: curve.length - 1, ticks, format }, marks };
+  const common = { x: { from: 0, to: curve.length - 1, ticks, format }, marks, isAlone: true };
   const calls = linesOf(curve, 'calls', ({ upstreamRps }) => upstreamRps);
   const outdated = linesOf(curve, 'outdated', ({ outdatedRatio }) => outdatedRatio);
   const isKnown = curve.some(({ outdatedRatio }) => outdatedRatio !== null);
