@@ -17,9 +17,9 @@ import { button, Panel, Sign, table, useAllowed, useMay, whose } from './ui.js';
  * @typedef {{ readonly label: string, readonly ms: number, readonly steps: number, readonly tickMs: number, readonly note: string }} Range
  */
 const RANGES = /** @type {const} */ ([
-  { label: '15 min', ms: 900_000, steps: 2, tickMs: 300_000, note: 'average of a minute' },
-  { label: '1 h', ms: 3_600_000, steps: 4, tickMs: 900_000, note: 'average of 2 minutes' },
-  { label: '24 h', ms: 86_400_000, steps: 1, tickMs: 14_400_000, note: 'average of 10 minutes' },
+  { label: '15 min', ms: 900_000, steps: 2, tickMs: 300_000, note: 'a minute' },
+  { label: '1 h', ms: 3_600_000, steps: 4, tickMs: 900_000, note: '2 minutes' },
+  { label: '24 h', ms: 86_400_000, steps: 1, tickMs: 14_400_000, note: '10 minutes' },
 ]);
 /** @type {Store<Range>} */
 const range = new Store(RANGES[1]);
@@ -102,6 +102,11 @@ function Processes({ data: { members, problem } }) {
   ${table('Processes', ['Process', 'Status', 'Last heard', 'Version', 'Up'], rows)}`;
 }
 
+/** @param {History['points'][number]} point */
+function staleOf({ staleOnError }) {
+  return staleOnError;
+}
+
 /**
  * The numbers to look at first, of the last minute.
  * @param {{ readonly data: History }} props
@@ -110,13 +115,12 @@ function Tiles({ data }) {
   const { recent, counts, seconds } = lastMinute(data, Date.now());
   const slowest = Math.max(-1, ...recent.map(({ p99Ms }) => p99Ms ?? -1));
   const hour = sum(data.points, null);
-  const staleOf = (/** @type {History['points']} */ points) => total(points, ({ staleOnError }) => staleOnError);
   const tiles = [
     ['Hit ratio', percent(hitRatio(counts)), 'served without waiting'],
     ['Reads', rate(counts.reads / seconds), `${count(counts.reads)} in the last minute`],
     ['Store calls per read', decimal(callsPerRead(counts)), `${rate(counts.storeCalls / seconds)} to the store`],
     ['Read time p99', duration(slowest < 0 ? null : slowest), '99 of 100 reads took less'],
-    ['Stale on error', count(staleOf(recent)), `${count(staleOf(data.points))} in the last hour`],
+    ['Stale on error', count(total(recent, staleOf)), `${count(total(data.points, staleOf))} in the last hour`],
     ['Failed reads', count(counts.failed), `${count(hour.failed)} in the last hour`],
   ];
   return html`${whose(data)}
@@ -159,8 +163,8 @@ function useRange({ points, stepMs }) {
     points: lineOf(shown, { stepMs, steps }, valueOf),
   });
   /** @param {string} title @param {readonly import('./chart.js').Line[]} lines @param {(value: number) => string} format */
-  const chart = (title, lines, format, top = roundTop(lines)) =>
-    html`<${LineChart} ...${{ title, lines, x, marks, note, y: { top, format } }} />`;
+  const chart = (title, lines, format, { top = roundTop(lines), how = 'average' } = {}) =>
+    html`<${LineChart} ...${{ title, lines, x, marks, note: `${how} of ${note}`, y: { top, format } }} />`;
   return { chart, line, shown };
 }
 
@@ -168,6 +172,14 @@ function useRange({ points, stepMs }) {
 function lookOf(status) {
   if (status.startsWith('5')) return 'bad';
   return ['401', '403', '429'].includes(status) ? 'warn' : status === '200' ? '' : 'muted';
+}
+
+/**
+ * @param {'p50Ms' | 'p99Ms'} name
+ * @returns {ValueOf}
+ */
+function worstOf(name) {
+  return (points) => points.reduce((worst, point) => Math.max(worst, point[name] ?? 0), 0);
 }
 
 /**
@@ -181,11 +193,7 @@ function Traffic({ data }) {
   const requests = statuses.map((status) =>
     line(lookOf(status), status, (points, seconds) => total(points, (point) => point.statuses[status] ?? 0) / seconds),
   );
-  const worst = (/** @type {'p50Ms' | 'p99Ms'} */ name) => (/** @type {History['points']} */ points) => {
-    const known = points.flatMap((point) => point[name] ?? []);
-    return known.length === 0 ? null : Math.max(...known);
-  };
-  const times = [line('warn', '99 of 100', worst('p99Ms')), line('', 'half', worst('p50Ms'))];
+  const times = [line('warn', '99 of 100', worstOf('p99Ms')), line('', 'half', worstOf('p50Ms'))];
   return html`${data.problem !== null && whose(data)}
     <div class="buttons" role="group" aria-label="Range of the charts">
       ${RANGES.map((one) =>
@@ -197,7 +205,7 @@ function Traffic({ data }) {
       <span class="hint">Upright lines are changes, restarts and losses: point at one.</span>
     </div>
     <div class="charts">
-      ${chart('Requests', requests, rate)} ${chart('Read times (worst step)', times, duration)}
+      ${chart('Requests', requests, rate)} ${chart('Read times', times, duration, { how: 'worst' })}
     </div>`;
 }
 
@@ -218,7 +226,7 @@ function Classes({ data }) {
     );
   const calls = linesOf((counts, seconds) => counts.storeCalls / seconds);
   return html`<div class="charts">
-      ${chart('Hit ratio', linesOf(hitRatio), wholePercent, 1)} ${chart('Store calls', calls, rate)}
+      ${chart('Hit ratio', linesOf(hitRatio), wholePercent, { top: 1 })} ${chart('Store calls', calls, rate)}
     </div>
     <${ClassTable} points=${shown} stepMs=${data.stepMs} />`;
 }
@@ -294,24 +302,16 @@ function Workspaces({ data }) {
 
 /** @param {{ readonly data: import('./api.js').Answer<'cacheStats'> }} props */
 function Memory({ data: { memory, redis } }) {
-  const row = (
-    /** @type {string} */ name,
-    /** @type {number} */ used,
-    /** @type {number | null} */ most,
-    /** @type {number} */ held,
-  ) => ({
-    key: name,
-    cells: [
-      name,
-      bytes(used),
-      most === null ? NONE : most === 0 ? 'none' : bytes(most),
-      most ? percent(used / most) : NONE,
-      count(held),
-    ],
+  const own = { role: 'this process', usedBytes: memory.bytes, maxBytes: memory.maxBytes, keys: memory.entries };
+  const rows = [own, ...redis.map((one) => ({ ...one, role: `Redis, ${one.role}` }))].map((one) => {
+    const { role, usedBytes, maxBytes, keys } = one;
+    const limit =
+      maxBytes === null
+        ? [NONE, NONE]
+        : maxBytes === 0
+          ? ['none', NONE]
+          : [bytes(maxBytes), percent(usedBytes / maxBytes)];
+    return { key: role, cells: [role, bytes(usedBytes), ...limit, count(keys)] };
   });
-  const rows = [
-    row('Memory of this process', memory.bytes, memory.maxBytes, memory.entries),
-    ...redis.map(({ role, usedBytes, maxBytes, keys }) => row(`Redis, ${role}`, usedBytes, maxBytes, keys)),
-  ];
-  return table('Memory', ['Where', '#Used', '#Limit', '#Share', '#Entries'], rows);
+  return table('Memory', ['Of', '#Used', '#Limit', '#Share', '#Entries'], rows);
 }
