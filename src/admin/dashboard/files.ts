@@ -8,17 +8,19 @@ import type { AdminOptions, Endpoint, EndpointContext } from '../endpoint.ts';
 
 /** The modules of libraries, with their names below `/dashboard/`. */
 const LIBRARIES = [
-  ...['preact', 'preact/hooks', 'htm', 'htm/preact'].map((module) => [module, module]),
-  ['uplot', 'uplot/dist/uPlot.esm.js'],
-].map(([module = '', file = '']) => ({
+  ...['preact', 'preact/hooks', 'htm', 'htm/preact'].map((module) => [module, import.meta.resolve(module)]),
+  ['uplot', chartFile('uPlot.esm.js')],
+].map(([module = '', url = '']) => ({
   module,
   name: `${module.replace('/', '-')}.mjs`,
-  bytes: readFileSync(new URL(import.meta.resolve(file))),
+  bytes: readFileSync(new URL(url)),
 }));
-const CHART_STYLE = {
-  name: 'uplot.css',
-  bytes: readFileSync(new URL(import.meta.resolve('uplot/dist/uPlot.min.css'))),
-};
+const CHART_STYLE = { name: 'uplot.css', bytes: readFileSync(new URL(chartFile('uPlot.min.css'))) };
+
+/** A file for browsers, which uPlot documents beside its main one. */
+function chartFile(name: string): string {
+  return new URL(name, import.meta.resolve('uplot')).href;
+}
 
 /** Inline, because browsers take no import map from a file; the policy below allows exactly this text. */
 const IMPORT_MAP = JSON.stringify({
