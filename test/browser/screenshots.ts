@@ -153,7 +153,7 @@ async function takePictures(from: Browser, { adminUrl }: Gateway): Promise<void>
 async function pictureWhatIf(page: Page): Promise<void> {
   const whatIf = page.locator('#what-if');
   await whatIf.getByRole('combobox', { name: 'Class' }).selectOption('list');
-  const slider = whatIf.getByRole('slider');
+  const slider = whatIf.getByRole('slider', { name: 'Fresh TTL' });
   await slider.focus();
   for (let step = 0; step < 2; step += 1) await slider.press('ArrowRight');
   await sleep(500);
