@@ -8,7 +8,7 @@ import { Sign, table, useAllowed } from './ui.js';
 /** @typedef {import('./chart.js').Mark} Mark */
 
 /** Of the audit: what changes how requests are answered. */
-const SHOWN = /^cache\.|^key\.(?:import|revoke|deprecate)|^keys?\./;
+const SHOWN = /^(?:cache|keys?)\./;
 
 /** @returns {readonly Mark[]} Oldest first. */
 export function useEvents() {
