@@ -62,10 +62,18 @@ export interface GatewayOptions {
   readonly sample?: SampleAccess | null;
 }
 
+/** What a worker reports of itself: its metrics, or what it has counted for operators. */
+export type WorkerReport = 'metrics' | 'counts';
+
 /** How all workers of a gateway are doing, for each of them. */
 export interface Workers extends Siblings {
-  /** How many are ready, of how many there are to be, since when (Unix milliseconds). */
-  status(): { readonly ready: number; readonly wanted: number; readonly sinceMs: number };
+  /** How many answer, of how many there are to be, since when (Unix milliseconds); and those that have stopped to. */
+  status(): {
+    readonly ready: number;
+    readonly wanted: number;
+    readonly sinceMs: number;
+    readonly silent: readonly { readonly worker: number; readonly pid: number }[];
+  };
   /** The metrics of all as one Prometheus text. Rejects if the first process does not answer in time. */
   metrics(): Promise<string>;
 }
@@ -90,7 +98,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const reporting = { metrics, health, clock, logger };
   const hooks = {
     store: storeHooks(reporting, (listed) => backend.stats.countListed(listed)),
-    http: httpHooks(reporting, requestLog),
+    http: httpHooks(reporting, requestLog, config.objectives),
   };
   const ttl = new TtlPolicy(clock, config.cache.classes);
   const maintenance = trackMaintenance(health, clock, timers);
@@ -169,6 +177,7 @@ export class Gateway {
       redisCacheBytes: config.cache.redisBytes,
     });
     metrics.configReadAt.set(clock.nowMs() / 1000);
+    metrics.configIsRead.set(1);
     void backend.redis?.answered.then(() => this.#announce());
   }
 
@@ -228,17 +237,20 @@ export class Gateway {
     requestLog.requests = loaded.config.log.requests;
     metrics.configReloads.inc({ result: 'success' });
     metrics.configReadAt.set(clock.nowMs() / 1000);
+    metrics.configIsRead.set(1);
     return needRestart;
   }
 
   /** Counts a new configuration that is invalid: the old one stays in force. */
   reloadFailed(): void {
     this.#parts.metrics.configReloads.inc({ result: 'failure' });
+    this.#parts.metrics.configIsRead.set(0);
   }
 
-  /** The metrics of this process, for the process that adds up those of all workers. */
-  ownMetrics(): Promise<unknown> {
-    return this.#parts.metrics.registry.getMetricsAsJSON();
+  /** The metrics or counts of this process, for the first process, which collects those of all workers. */
+  async report(what: WorkerReport): Promise<unknown> {
+    const { metrics, backend } = this.#parts;
+    return what === 'metrics' ? await metrics.registry.getMetricsAsJSON() : backend.stats.own();
   }
 
   /**
@@ -317,7 +329,7 @@ export class Gateway {
   }
 
   #adminOptions(cache: ReadThrough): AdminOptions {
-    const { config, memory, ttl, backend, metrics, workers, clock, logger } = this.#parts;
+    const { config, memory, ttl, backend, metrics, health, workers, clock, logger } = this.#parts;
     return {
       ...backend,
       tokens: config.admin.tokens,
@@ -325,6 +337,8 @@ export class Gateway {
       addressOf: createClientAddress(config.server.trustedProxies),
       allowedHosts: config.admin.allowedHosts,
       isReady: () => this.#readiness(workers),
+      changes: () => health.changes(),
+      runbook: config.admin.runbook,
       memory,
       maxBytes: config.cache.memoryBytes,
       shared: backend.sharedCache,
@@ -396,11 +410,15 @@ async function openApiDocument({ config }: LoadedConfig): Promise<OpenApiDocumen
 
 /** How many workers there are is one of the dependencies. */
 function workersDependency(workers: Workers): Readiness['dependencies'][number] {
-  const { ready, wanted, sinceMs } = workers.status();
+  const { ready, wanted, sinceMs, silent } = workers.status();
+  const named = silent.map(
+    ({ worker, pid }) => `; worker ${worker} (process ${pid}) does not, and is replaced if it stays so`,
+  );
   return {
     name: 'workers',
     status: ready < wanted ? 'degraded' : 'ok',
     since: new Date(sinceMs).toISOString(),
-    detail: `${ready} of ${wanted} are ready`,
+    detail: `${ready} of ${wanted} workers answer${named.join('')}`,
+    ...(ready < wanted ? { severity: 'warning' as const } : {}),
   };
 }

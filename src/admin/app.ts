@@ -62,7 +62,7 @@ function createAdminApp(options: AdminOptions) {
   app.use(hostGuard(options.allowedHosts));
   app.use(originGuard());
   // Open to anyone who passes the guards: the dashboard's files hold no data, and it sends a token for what it shows.
-  app.use(adminRouter([...probeEndpoints(options), ...dashboardEndpoints()]).routes());
+  app.use(adminRouter([...probeEndpoints(options), ...dashboardEndpoints(options)]).routes());
   // Before a body is read, so that a stranger cannot make the gateway read any.
   app.use(authenticate(options));
   app.use(jsonGuard());
@@ -100,12 +100,14 @@ function probeEndpoints({ isReady }: AdminOptions): readonly Endpoint[] {
 
 /** JSON with one line per dependency, to be read by eye, by grep and by machines. */
 function renderReadiness({ status, dependencies }: Readiness): string {
-  const lines = dependencies.map((dependency) => `\n    ${JSON.stringify(dependency)}`);
+  const lines = dependencies.map(
+    ({ name, status: state, since, detail }) => `\n    ${JSON.stringify({ name, status: state, since, detail })}`,
+  );
   const list = lines.length === 0 ? '[]' : `[${lines.join(',')}\n  ]`;
   return `{\n  "status": ${JSON.stringify(status)},\n  "dependencies": ${list}\n}\n`;
 }
 
-function operationEndpoints({ metrics, config, audit, members }: AdminOptions): readonly Endpoint[] {
+function operationEndpoints({ metrics, config, audit, members, isReady, changes }: AdminOptions): readonly Endpoint[] {
   return [
     {
       route: ROUTES.metrics,
@@ -122,6 +124,12 @@ function operationEndpoints({ metrics, config, audit, members }: AdminOptions): 
       return { who: name, role };
     }),
     endpoint(ROUTES.config, config),
+    endpoint(ROUTES.health, () => ({
+      troubles: isReady().dependencies.flatMap(({ name, severity, deadline = null }) =>
+        severity === undefined ? [] : [{ name, severity, deadline }],
+      ),
+      changes: changes(),
+    })),
     endpoint(ROUTES.audit, async () => ({
       problem: members.isConnected()
         ? null

@@ -7,16 +7,23 @@ import { ALIVE_FOR_MS, type Instances } from '../redis/instances.ts';
 import { type AnswerOf, iso, ROUTES } from '../operations/api.ts';
 import { type AdminOptions, endpoint, type Endpoint } from './endpoint.ts';
 import { readQuery } from './input.ts';
-import { HISTORY_STEP_MS } from '../operations/stats/stats.ts';
+import { HISTORY } from '../operations/stats/stats.ts';
 import type { Whose } from '../operations/stats/time-buckets.ts';
 
 export function cacheViewEndpoints(options: AdminOptions): readonly Endpoint[] {
-  const { stats, members, memory, maxBytes, whatIf, clock } = options;
+  const { stats, members, memory, maxBytes, redis, whatIf, clock } = options;
   return [
     endpoint(ROUTES.cacheStats, async () => {
       const { whose, since, value } = await stats.classes();
       const classes = value.map((counts) => ({ ...counts, memory: usageOf(counts.class, options) }));
-      return { ...countedOf(whose, members), since, memory: { ...memory.usage(), maxBytes }, classes };
+      const inRedis = (await redis?.memory()) ?? [];
+      return {
+        ...countedOf(whose, members),
+        since,
+        memory: { ...memory.usage(), maxBytes },
+        redis: inRedis.map(({ runIds: _runIds, ...used }) => used),
+        classes,
+      };
     }),
     endpoint(ROUTES.cacheTop, async (ctx) => {
       const { limit } = readQuery(ctx, ROUTES.cacheTop.query);
@@ -34,9 +41,10 @@ export function cacheViewEndpoints(options: AdminOptions): readonly Endpoint[] {
         ...adviceOf(reports, { ...options, nowMs, freshMs, budgetRps: budget, force }),
       };
     }),
-    endpoint(ROUTES.history, async () => {
-      const { whose, ...history } = await stats.history();
-      return { ...countedOf(whose, members), stepMs: HISTORY_STEP_MS, ...history };
+    endpoint(ROUTES.history, async (ctx) => {
+      const { span } = readQuery(ctx, ROUTES.history.query);
+      const { whose, ...history } = await stats.history(span);
+      return { ...countedOf(whose, members), stepMs: HISTORY[span].stepMs, ...history };
     }),
     endpoint(ROUTES.fleet, () => fleetView(members)),
   ];
@@ -49,10 +57,11 @@ export function countedOf(whose: Whose, members: Instances) {
     const problem = silence && `${silence}; what the other processes have counted since is left out`;
     return { scope: 'fleet', processes: members.peers().length, problem } as const;
   }
+  if (whose === 'process') return { scope: 'process', processes: 1, problem: null } as const;
   const all = members.count();
-  const others = all > 1 ? `the others are left out, of ${all} known` : 'no other process is known';
-  const problem = whose === 'cut-off' ? `${silence ?? 'Redis does not answer'}; ${others}` : null;
-  return { scope: 'process', processes: 1, problem } as const;
+  const others = all > whose.cutOff ? `the others are left out, of ${all} known` : 'no other process is known';
+  const problem = `${silence ?? 'Redis does not answer'}; ${others}`;
+  return { scope: 'process', processes: whose.cutOff, problem } as const;
 }
 
 /** The entries of a class in the memory tier, without those that a hard purge has ended. Looks at every entry. */

@@ -15,7 +15,8 @@ import type { KeyDirectory } from '../keys/registry.ts';
 import type { RequestLimiter } from '../keys/request-limiter.ts';
 import type { Instances } from '../redis/instances.ts';
 import type { MetricsSource } from '../telemetry/metrics.ts';
-import type { Readiness } from '../telemetry/health.ts';
+import type { Readiness, StateChange } from '../telemetry/health.ts';
+import type { RedisHealth } from '../telemetry/redis-health.ts';
 import type { AdminRoute, AnswerOf, ROUTES } from '../operations/api.ts';
 import type { Audit } from '../operations/audit.ts';
 import { AdminError, asAdminError } from '../operations/errors.ts';
@@ -32,6 +33,12 @@ export interface AdminOptions extends Pick<ExplainParts, 'flightOf' | 'lastMissO
   /** Names and addresses, besides loopback ones, under which the listener may be reached; without a port. */
   readonly allowedHosts: readonly string[];
   readonly isReady: () => Readiness;
+  /** The newest first. */
+  readonly changes: () => readonly StateChange[];
+  /** Where the runbook is published. */
+  readonly runbook: string;
+  /** Null for a gateway without Redis. */
+  readonly redis: Pick<RedisHealth, 'memory'> | null;
   /** The effective configuration, without secrets. */
   readonly config: () => AnswerOf<typeof ROUTES.config>;
   readonly metrics: MetricsSource;

@@ -59,7 +59,8 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   const ofProcess = { ...ofStore, self: instances.id };
   const onBroken = warnOnce(logger);
   const whatIf = new WhatIf(options, { ...ofProcess, peers: () => instances.peers(), onBroken });
-  const stats = new Stats(clock, ofProcess);
+  const { workers } = options;
+  const stats = new Stats(clock, { ...ofProcess, siblings: workers === null ? null : () => workers.counts() });
   const hasDemoKeys = config.upstream.url === null;
   const clockAheadMs = (): number => instances.clockAheadMs;
   redis.track({ links: [state, cacheLink], processes, clockAheadMs, graceMs, registry, hasDemoKeys });

@@ -216,6 +216,8 @@ function shown({ stored, bytes, keptForMs }: KeptCopy, { request, workspaceIds }
     answer: entry.answer.kind,
     /** Null if nobody is named to whom it might be served. */
     visible: workspaceIds === null ? null : !isFound || isVisible(request, stored, { workspaceIds }),
+    /** Whose negative entry it is: of the readers of just these workspaces. Null for a record, which all readers share. */
+    audience: isFound ? null : workspaceIds,
     ageMs,
     ttlMs,
     filledAt: iso(requestedAtMs),

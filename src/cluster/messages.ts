@@ -25,13 +25,17 @@ export const startSchema = z.object({
 });
 
 const statusSchema = z.object({
-  /** How many workers are ready, of how many there are to be, since when (Unix milliseconds). */
+  /** How many workers answer, of how many there are to be, since when (Unix milliseconds). */
   ready: z.int(),
   wanted: z.int(),
   sinceMs: z.number(),
+  /** Those that were ready and do not answer any more. */
+  silent: z.array(z.object({ worker: z.int(), pid: z.int() })),
   /** Whether Redis has ever answered one of them. */
   hasRedisAnswered: z.boolean(),
 });
+
+const reportSchema = z.enum(['metrics', 'counts']);
 
 /** Messages of the first process to a worker. */
 export const toWorkerSchema = z.discriminatedUnion('kind', [
@@ -43,8 +47,11 @@ export const toWorkerSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('reload-failed') }),
   z.object({ kind: z.literal('drain'), delayMs: z.number().min(0) }),
   z.object({ kind: z.literal('status'), status: statusSchema }),
-  z.object({ kind: z.literal('send-metrics'), id: z.int() }),
-  z.object({ kind: z.literal('all-metrics'), id: z.int(), text: z.string() }),
+  /** To be answered with a pong at once. */
+  z.object({ kind: z.literal('ping') }),
+  z.object({ kind: z.literal('report'), id: z.int(), what: reportSchema }),
+  /** The metrics of all workers as one text, or a list of their counts. */
+  z.object({ kind: z.literal('all-reports'), id: z.int(), value: z.unknown() }),
 ]);
 
 /** Messages of a worker to the first process. */
@@ -55,9 +62,10 @@ export const fromWorkerSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('redis-answered') }),
   /** It can't start as it is configured; the message is for the operator. */
   z.object({ kind: z.literal('failed'), message: z.string() }),
-  /** The worker's own metrics, as prom-client hands them from process to process. */
-  z.object({ kind: z.literal('metrics'), id: z.int(), value: z.unknown() }),
-  z.object({ kind: z.literal('request-metrics'), id: z.int() }),
+  z.object({ kind: z.literal('pong') }),
+  /** The worker's own metrics, as prom-client hands them from process to process, or its counts. */
+  z.object({ kind: z.literal('report'), id: z.int(), value: z.unknown() }),
+  z.object({ kind: z.literal('request-reports'), id: z.int(), what: reportSchema }),
 ]);
 
 export type StartPayload = Readonly<z.infer<typeof startSchema>>;

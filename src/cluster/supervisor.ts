@@ -5,18 +5,28 @@
 import cluster, { type Worker } from 'node:cluster';
 import { on } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { isDeepStrictEqual } from 'node:util';
 import { systemClock } from '../time/clock.ts';
 import { reload } from '../config/effective.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Logger, ProcessLog } from '../log/logger.ts';
 import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS, StartError, TRACES_GRACE_MS } from '../server/server.ts';
 import type { DemoAnnouncement, SampleStore } from '../backend/demo-store.ts';
+import type { WorkerReport } from '../gateway.ts';
 import { WorkerMetrics } from '../telemetry/worker-metrics.ts';
 import { type FromWorker, fromWorkerSchema, type StartPayload, type ToWorker, type WorkersStatus } from './messages.ts';
 
 /** The program itself, which finds out from node:cluster that it is a worker. */
 const PROGRAM = fileURLToPath(new URL('../cli/evalgate.js', import.meta.url));
-const METRICS_TIMEOUT_MS = 1000;
+const REPORT_TIMEOUT_MS = 1000;
+/** Each worker is asked so often whether it answers. */
+const PING_EVERY_MS = 1000;
+/**
+ * After so many unanswered pings it counts as silent, and after so many it is killed, and another one started. They are
+ * counted, not timed: a first process that was itself held up finds no worker silent for that.
+ */
+const SILENT_AFTER_PINGS = 3;
+const KILLED_AFTER_PINGS = 9;
 /** Added to the longest time that a worker takes to stop by itself. */
 const KILL_MARGIN_MS = 5000;
 /** If so many workers in a row end at once before all have been ready, none is started again. */
@@ -36,6 +46,8 @@ export class Supervisor {
   readonly #started: LoadedConfig;
   /** Since when each is ready (Unix milliseconds); null before. */
   readonly #workers = new Map<Worker, number | null>();
+  /** Unanswered pings. */
+  readonly #unanswered = new Map<Worker, number>();
   /** They hold the process: after all workers have crashed, nothing else does until the next ones are made. */
   readonly #restarts = new Set<NodeJS.Timeout>();
   readonly #metrics: WorkerMetrics;
@@ -45,9 +57,11 @@ export class Supervisor {
   #sample: SampleStore | null = null;
   #state: 'starting' | 'running' | 'stopping' = 'starting';
   #status: WorkersStatus;
+  /** What all workers were sent last. */
+  #sentStatus: WorkersStatus | null = null;
   /** Workers in a row that ended at once. */
   #earlyEnds = 0;
-  #lastMetricsId = 0;
+  #lastReportId = 0;
 
   constructor(loaded: LoadedConfig, { logger, droppedLines, relay }: ProcessLog) {
     const { workers } = loaded.config.server;
@@ -56,7 +70,7 @@ export class Supervisor {
     this.#started = loaded;
     this.#latest = loaded;
     this.#metrics = new WorkerMetrics(workers, droppedLines);
-    this.#status = { ready: 0, wanted: workers, sinceMs: systemClock.nowMs(), hasRedisAnswered: false };
+    this.#status = { ready: 0, wanted: workers, sinceMs: systemClock.nowMs(), silent: [], hasRedisAnswered: false };
     // All workers accept from one queue of the system. Under Node's other policy the first process accepts and hands
     // connections on: one on its way to a worker that is killed is never answered and never closed.
     cluster.schedulingPolicy = cluster.SCHED_NONE;
@@ -80,6 +94,7 @@ export class Supervisor {
       const { startSampleStore } = await import('../backend/demo-store.ts');
       this.#sample = await startSampleStore();
     }
+    setInterval(() => this.#ping(), PING_EVERY_MS).unref();
     for (let i = 0; this.#state === 'starting' && i < this.#status.wanted; i += 1) this.#startWorker();
     return this.#allReady.promise.catch(async (error: unknown) => {
       await this.#sample?.close();
@@ -159,11 +174,15 @@ export class Supervisor {
         if (this.#state === 'starting') this.#giveUp(message.message);
         else this.#logger.error({ ...logFields(worker), reason: message.message }, 'worker cannot start');
         break;
-      case 'request-metrics':
-        void this.#sendMetrics(worker, message.id);
+      case 'pong':
+        this.#unanswered.set(worker, 0);
+        this.#sendStatus();
         break;
-      // Read by `metricsOf`.
-      case 'metrics':
+      case 'request-reports':
+        void this.#sendReports(worker, message.id, message.what);
+        break;
+      // Read by `reportOf`.
+      case 'report':
         break;
     }
   }
@@ -180,9 +199,28 @@ export class Supervisor {
     this.#allReady.resolve(true);
   }
 
+  #ping(): void {
+    for (const worker of this.#ready()) {
+      const unanswered = this.#unanswered.get(worker) ?? 0;
+      this.#unanswered.set(worker, unanswered + 1);
+      if (unanswered === SILENT_AFTER_PINGS) this.#logger.error(logFields(worker), 'worker does not answer');
+      if (unanswered === KILLED_AFTER_PINGS && this.#state !== 'stopping') {
+        this.#logger.error(logFields(worker), 'worker does not answer and is killed');
+        worker.process.kill('SIGKILL');
+      }
+      send(worker, { kind: 'ping' });
+    }
+    this.#sendStatus();
+  }
+
+  #isSilent(worker: Worker): boolean {
+    return (this.#unanswered.get(worker) ?? 0) > SILENT_AFTER_PINGS;
+  }
+
   #onEnd(worker: Worker, reason: string): void {
     const readyAtMs = this.#workers.get(worker) ?? null;
     if (!this.#workers.delete(worker)) return;
+    this.#unanswered.delete(worker);
     if (this.#state === 'stopping') {
       this.#startNoMore();
       return;
@@ -223,19 +261,23 @@ export class Supervisor {
     if (this.#workers.size === 0) this.#allEnded.resolve();
   }
 
-  /** Any worker that is scraped sends the metrics of all. */
-  async #sendMetrics(to: Worker, requestId: number): Promise<void> {
-    this.#lastMetricsId += 1;
-    const id = this.#lastMetricsId;
+  /** Any worker that is asked sends the metrics of all, or their counts. */
+  async #sendReports(to: Worker, requestId: number, what: WorkerReport): Promise<void> {
+    this.#lastReportId += 1;
+    const id = this.#lastReportId;
     const asked = this.#ready();
     try {
-      const values = await Promise.all(asked.map((worker) => metricsOf(worker, id)));
+      const values = await Promise.all(asked.map((worker) => reportOf(worker, { id, what })));
+      if (what === 'counts') {
+        send(to, { kind: 'all-reports', id: requestId, value: values.filter((value) => value !== null) });
+        return;
+      }
       const answers = asked.map(({ id: worker }, i) => ({ worker, value: values[i] ?? null }));
       const text = await this.#metrics.render({
         answers: answers.filter(({ value }) => value !== null),
         silent: asked.filter((worker, i) => values[i] === null && this.#workers.has(worker)).map((worker) => worker.id),
       });
-      send(to, { kind: 'all-metrics', id: requestId, text });
+      send(to, { kind: 'all-reports', id: requestId, value: text });
     } catch (error) {
       this.#logger.error({ err: error }, 'the metrics of the workers cannot be added up');
     }
@@ -244,9 +286,15 @@ export class Supervisor {
   /** No worker takes requests before Redis has answered one of them, nor while all drain. */
   #sendStatus(): void {
     const isServing = this.#state !== 'stopping' && this.#status.hasRedisAnswered;
-    const ready = isServing ? this.#ready().length : 0;
-    if (ready !== this.#status.ready) this.#status = { ...this.#status, ready, sinceMs: systemClock.nowMs() };
-    this.#sendToAll({ kind: 'status', status: this.#status });
+    const silent = this.#ready().filter((worker) => this.#isSilent(worker));
+    const ready = isServing ? this.#ready().length - silent.length : 0;
+    const sinceMs = ready === this.#status.ready ? this.#status.sinceMs : systemClock.nowMs();
+    const named = silent.map((worker) => ({ worker: worker.id, pid: worker.process.pid ?? 0 }));
+    const status = { ...this.#status, ready, sinceMs, silent: named };
+    if (isDeepStrictEqual(status, this.#sentStatus)) return;
+    this.#status = status;
+    this.#sentStatus = status;
+    this.#sendToAll({ kind: 'status', status });
   }
 
   #sendToAll(message: ToWorker): void {
@@ -277,14 +325,17 @@ function send(worker: Worker, message: ToWorker): void {
   if (worker.isConnected()) worker.process.send(message, () => undefined);
 }
 
-/** A worker's own metrics; null if it is gone, or does not answer within a second. Never rejects. */
-async function metricsOf(worker: Worker, id: number): Promise<unknown> {
-  const messages = on(worker, 'message', { signal: AbortSignal.timeout(METRICS_TIMEOUT_MS), close: ['exit'] });
-  send(worker, { kind: 'send-metrics', id });
+/** A worker's own metrics or counts; null if it is gone, or does not answer within a second. Never rejects. */
+async function reportOf(
+  worker: Worker,
+  report: { readonly id: number; readonly what: WorkerReport },
+): Promise<unknown> {
+  const messages = on(worker, 'message', { signal: AbortSignal.timeout(REPORT_TIMEOUT_MS), close: ['exit'] });
+  send(worker, { kind: 'report', ...report });
   try {
     for await (const [received] of messages) {
       const { data: message } = fromWorkerSchema.safeParse(received);
-      if (message?.kind === 'metrics' && message.id === id) return message.value;
+      if (message?.kind === 'report' && message.id === report.id) return message.value;
     }
   } catch {
     // Timed out.

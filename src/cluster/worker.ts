@@ -2,7 +2,8 @@
 import { on } from 'node:events';
 import type { Environment } from '../config/environment.ts';
 import { type KeptFiles, type LoadedConfig, loadKept } from '../config/load.ts';
-import type { Gateway, Workers } from '../gateway.ts';
+import { z } from 'zod';
+import type { Gateway, WorkerReport, Workers } from '../gateway.ts';
 import { openProcessLog } from '../log/logger.ts';
 import { StartError } from '../server/server.ts';
 import {
@@ -42,7 +43,7 @@ export async function runWorker(env: Environment): Promise<number> {
   return 0;
 }
 
-const METRICS_TIMEOUT_MS = 3000;
+const REPORTS_TIMEOUT_MS = 3000;
 
 /** The worker's end of the line to the first process. */
 class SupervisorLink implements Workers {
@@ -50,7 +51,7 @@ class SupervisorLink implements Workers {
   readonly #drain = Promise.withResolvers<number>();
   /** Resolves with how long the worker is to go on accepting, when it is to drain. */
   readonly drain = this.#drain.promise;
-  #status: WorkersStatus = { ready: 0, wanted: 0, sinceMs: Date.now(), hasRedisAnswered: false };
+  #status: WorkersStatus = { ready: 0, wanted: 0, sinceMs: Date.now(), silent: [], hasRedisAnswered: false };
   /** Messages that come before the gateway has started wait for it. */
   readonly #gateway = Promise.withResolvers<{ gateway: Gateway; reload: (files: KeptFiles) => void }>();
   #lastId = 0;
@@ -86,19 +87,27 @@ class SupervisorLink implements Workers {
   }
 
   async metrics(): Promise<string> {
+    return z.string().parse(await this.#reports('metrics'));
+  }
+
+  async counts(): Promise<readonly unknown[]> {
+    return z.array(z.unknown()).parse(await this.#reports('counts'));
+  }
+
+  async #reports(what: WorkerReport): Promise<unknown> {
     this.#lastId += 1;
     const id = this.#lastId;
-    const messages = on(process, 'message', { signal: AbortSignal.timeout(METRICS_TIMEOUT_MS) });
-    void send({ kind: 'request-metrics', id });
+    const messages = on(process, 'message', { signal: AbortSignal.timeout(REPORTS_TIMEOUT_MS) });
+    void send({ kind: 'request-reports', id, what });
     try {
       for await (const [received] of messages) {
         const { data: message } = toWorkerSchema.safeParse(received);
-        if (message?.kind === 'all-metrics' && message.id === id) return message.text;
+        if (message?.kind === 'all-reports' && message.id === id) return message.value;
       }
     } catch {
       // Timed out.
     }
-    throw new Error('The first process did not send the metrics of all workers in time.');
+    throw new Error(`The first process did not send the ${what} of all workers in time.`);
   }
 
   #onMessage(message: ToWorker): void {
@@ -118,20 +127,23 @@ class SupervisorLink implements Workers {
       case 'status':
         this.#status = message.status;
         break;
-      case 'send-metrics':
-        void this.#sendMetrics(message.id);
+      case 'ping':
+        void send({ kind: 'pong' });
         break;
-      // Read by `metrics`.
-      case 'all-metrics':
+      case 'report':
+        void this.#report(message.id, message.what);
+        break;
+      // Read by `#reports`.
+      case 'all-reports':
         break;
     }
   }
 
-  /** Metrics that can't be read are not sent: the first process waits only for a moment. */
-  async #sendMetrics(id: number): Promise<void> {
+  /** A report that can't be made is not sent: the first process waits only for a moment. */
+  async #report(id: number, what: WorkerReport): Promise<void> {
     const { gateway } = await this.#gateway.promise;
-    const value = await gateway.ownMetrics().catch(() => undefined);
-    if (value !== undefined) await send({ kind: 'metrics', id, value });
+    const value = await gateway.report(what).catch(() => undefined);
+    if (value !== undefined) await send({ kind: 'report', id, value });
   }
 }
 

@@ -88,14 +88,14 @@ export function size(minBytes: number, maxBytes: number): z.ZodType<number> {
   return codec(schema, `a size like 500kB, 64MB or 1GB (units of 1000), ${range}`, 'Bytes');
 }
 
-/** A share from 0 to 1, written as a percentage. */
-export const share = codec(
-  z
+/** A share from 0 to `maxPercent` hundredths, written as a percentage. */
+export function share(maxPercent = 100): z.ZodType<number> {
+  const schema = z
     .stringFormat('percentage', /^\d{1,3}(?:\.\d{1,6})?%$/)
     .transform((written) => Number(written.slice(0, -1)) / 100)
-    .pipe(z.number().max(1)),
-  'a percentage like 2% or 0.5%, from 0% to 100%',
-);
+    .pipe(z.number().max(maxPercent / 100));
+  return codec(schema, `a percentage like 2% or 0.5%, from 0% to ${maxPercent}%`);
+}
 
 export function oneOf<const T extends string>(values: readonly T[]): z.ZodType<T> {
   return codec(z.enum(values), `one of ${values.join(', ')}`);

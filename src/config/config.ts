@@ -57,6 +57,9 @@ export const configSchema = section({
     tokens: secret(adminTokens, [], { path: 'admin.token', env: 'ADMIN_TOKEN' }).describe(
       'The admin listener accepts only these tokens, each for what its role allows; the name of a token appears in the audit log.',
     ),
+    runbook: setting(httpUrl, { env: null, default: 'https://docs.example.com/evalgate/runbook.md' }).describe(
+      'Where you publish `docs/runbook.md`: the dashboard links to its sections. Set it together with the address in the alerts.',
+    ),
     allowedHosts: setting(hostNames, { env: 'ADMIN_ALLOWED_HOSTS', default: [] }).describe(
       'Names and addresses of the admin listener, besides loopback ones. Add those that operators and Prometheus use.',
     ),
@@ -154,6 +157,17 @@ export const configSchema = section({
       notFound: cacheClass('NOT_FOUND', 'a not-found answer', ['15s', '0s', '0s']),
     }),
   }),
+  objectives: section({
+    hitP99Ms: setting(duration(1, 60 * SECOND), { env: null, default: '50ms' }).describe(
+      'Within this time 99 of 100 reads that a copy answers are to be answered. `/readyz`, the page and alerts watch it. Set it to what your consumers were promised.',
+    ),
+    missP99Ms: setting(duration(1, 300 * SECOND), { env: null, default: '1s' }).describe(
+      'The same of reads that wait for the store. Set it above what the store takes for 99 of 100 calls on a good day.',
+    ),
+    availability: setting(share(99.999), { env: null, default: '99.9%' }).describe(
+      'Share of requests that are to be answered; failed are 5xx, and 401 for keys that were good within the hour. Below 100%: the rest is the budget of the alerts.',
+    ),
+  }),
   log: section({
     level: setting(oneOf(LOG_LEVELS), { env: 'LOG_LEVEL', default: 'info' }).describe(
       'Lowest level that is written. `debug` while you look for a fault.',
@@ -178,7 +192,7 @@ function cacheClass(name: string, what: string, times: readonly [fresh: string, 
     errorMs: time('ERROR', error).describe(
       `How long past its freshness ${what} is served if the store fails. Raise it to survive longer outages.`,
     ),
-    outdatedLimit: setting(share, { env: null, default: '2%' }).describe(
+    outdatedLimit: setting(share(), { env: null, default: '2%' }).describe(
       `Share of outdated answers that the time recommended for ${what} may cause. Lower it if those are worse than load on the store; it changes only the recommendation.`,
     ),
   });

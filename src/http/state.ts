@@ -104,7 +104,7 @@ export interface RequestState {
   route: Route | null;
   /** The active key of the request. */
   apiKey: ApiKey | null;
-  /** The key that was given, active or not, as the log names it. */
+  /** The key that was given, active or not, as the log names it; of one that is not known, if it was good within the hour. */
   keyId: string | null;
   /** Usage of the key's quota, on routes that cost no quota. */
   usage: QuotaUsage | null;

@@ -1,4 +1,5 @@
 /** From an `Authorization` header to an active key (K4: no valid credential is 401; K9: failures are counted per address). */
+import { LRUCache } from 'lru-cache';
 import { FairQueue } from '../shares/shares.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
@@ -24,7 +25,13 @@ export type AuthResult =
   /** Deprecated, revoked or expired. Counts neither as a use nor as a failure. */
   | { readonly kind: 'inactive'; readonly key: ApiKey }
   /** No valid credential. `retryAfterSeconds` is a number only with `too-many-failures`. */
-  | { readonly kind: 'unauthenticated'; readonly reason: AuthFailure; readonly retryAfterSeconds: number | null }
+  | {
+      readonly kind: 'unauthenticated';
+      readonly reason: AuthFailure;
+      readonly retryAfterSeconds: number | null;
+      /** The key, if it was good within the hour: then it was lost here, and its holder has done nothing wrong. */
+      readonly formerKeyId: string | null;
+    }
   /** The key cannot be checked at the moment. `cause` is private. */
   | { readonly kind: 'unavailable'; readonly cause: RegistryUnavailableError };
 
@@ -48,6 +55,11 @@ export interface AuthenticatorOptions {
  */
 const LOOK_UPS = { capacity: 40, reservePercent: 80, maxWaiting: 2000 };
 const LOOK_UP_WAIT_MS = 10_000;
+/** Keys that were good lately are remembered for so long, so many of them. */
+const GOOD_FOR_MS = 3_600_000;
+const MAX_GOOD_KEYS = 10_000;
+/** How exactly it is known when a key was good last. */
+const GOOD_STEP_MS = 60_000;
 
 /**
  * An address that has used up its failures gets no further look-up until the minute is over. Keys that are known to be
@@ -56,6 +68,7 @@ const LOOK_UP_WAIT_MS = 10_000;
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
   readonly #lookUps: FairQueue;
+  readonly #good = new LRUCache<KeyHash, { readonly keyId: string; readonly atMs: number }>({ max: MAX_GOOD_KEYS });
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options;
@@ -71,9 +84,11 @@ export class Authenticator {
     }
     const hash = hashToken(bearer.token);
     const known = registry.peek(hash);
-    if (known !== undefined) return this.#accept(known);
+    if (known !== undefined) return this.#accept(hash, known);
     // The hash of an issued key cannot be guessed, so its look-up will not be a failure.
-    return registry.isIssued(hash) ? this.#find(hash, null) : this.#lookUp(hash, addressKey(address()));
+    const look = registry.isIssued(hash) ? this.#find(hash, null) : this.#lookUp(hash, addressKey(address()));
+    const result = await look;
+    return result.kind === 'unauthenticated' ? { ...result, formerKeyId: this.#formerKeyId(hash) } : result;
   }
 
   /** Looks up a key that may never have been issued, once it is the address's turn. */
@@ -86,7 +101,7 @@ export class Authenticator {
     try {
       // Another request may have looked the key up meanwhile.
       const known = registry.peek(hash);
-      if (known !== undefined) return this.#accept(known);
+      if (known !== undefined) return this.#accept(hash, known);
       const waitSeconds = await failures.wait(address);
       if (waitSeconds !== null) return unauthenticated('too-many-failures', waitSeconds);
       return await this.#find(hash, address);
@@ -100,7 +115,7 @@ export class Authenticator {
     const { registry, failures } = this.#options;
     try {
       const key = await registry.find(hash);
-      if (key !== null) return this.#accept(key);
+      if (key !== null) return this.#accept(hash, key);
     } catch (error) {
       // Not the client's failure.
       if (error instanceof RegistryUnavailableError) return { kind: 'unavailable', cause: error };
@@ -110,16 +125,24 @@ export class Authenticator {
     return waitSeconds === null ? unauthenticated('unknown') : unauthenticated('too-many-failures', waitSeconds);
   }
 
-  #accept(key: ApiKey): AuthResult {
+  #accept(hash: KeyHash, key: ApiKey): AuthResult {
     const { registry, clock } = this.#options;
-    if (!isActive(key, clock.nowMs())) return { kind: 'inactive', key };
+    const nowMs = clock.nowMs();
+    if (!isActive(key, nowMs)) return { kind: 'inactive', key };
     registry.touch(key);
+    const atMs = this.#good.get(hash)?.atMs ?? Number.NEGATIVE_INFINITY;
+    if (nowMs - atMs >= GOOD_STEP_MS) this.#good.set(hash, { keyId: key.keyId, atMs: nowMs });
     return { kind: 'active', key };
+  }
+
+  #formerKeyId(hash: KeyHash): string | null {
+    const good = this.#good.get(hash);
+    return good !== undefined && this.#options.clock.nowMs() - good.atMs < GOOD_FOR_MS ? good.keyId : null;
   }
 }
 
 function unauthenticated(reason: AuthFailure, retryAfterSeconds: number | null = null): AuthResult {
-  return { kind: 'unauthenticated', reason, retryAfterSeconds };
+  return { kind: 'unauthenticated', reason, retryAfterSeconds, formerKeyId: null };
 }
 
 /** The scheme in any case (RFC 9110, section 11.1), then nothing or at least one space and a token. */

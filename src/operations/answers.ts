@@ -31,6 +31,14 @@ export const readinessSchema = z.object({
   dependencies: z.array(dependencySchema),
 });
 
+/** More about the dependencies in /readyz, of the process that answers. */
+export const healthSchema = z.object({
+  /** Those that are degraded. `critical`: most consumers get no answers. `deadline`: when it is over, or becomes worse. */
+  troubles: z.array(z.object({ name: text, severity: z.enum(['warning', 'critical']), deadline: textOrNull })),
+  /** The last changes of state, the newest first. */
+  changes: z.array(z.object({ at: text, name: text, from: text, to: text, detail: text })),
+});
+
 /** One change that was made. Never holds a token or a key's hash. */
 export const auditEntrySchema = z.object({
   at: text,
@@ -139,6 +147,8 @@ const percentilesSchema = z.object({ p50: number, p90: number, p99: number }).nu
 export const cacheStatsSchema = z.object({
   ...countedSince.shape,
   memory: usageSchema.extend({ maxBytes: number }),
+  /** The memory of Redis, by what it is used for; no limit is 0, what it does not say null. Empty while it does not answer. */
+  redis: z.array(z.object({ role: text, usedBytes: number, maxBytes: number.nullable(), keys: number })),
   classes: z.array(
     z.object({
       class: text,
@@ -179,6 +189,7 @@ const copySchema = z
     state: text,
     answer: z.enum(['found', 'absent']),
     visible: z.boolean().nullable(),
+    audience: z.array(text).nullable(),
     ageMs: number.nullable(),
     ttlMs: number,
     filledAt: text,
@@ -222,13 +233,14 @@ export const adviceSchema = z.object({
 });
 
 const activitySchema = z.object({ reads: number, hits: number, storeCalls: number, failed: number });
-/** The last hour in steps, oldest first; the last step is under way. */
+/** The last hour or day in steps, oldest first; the last step is under way. */
 export const historySchema = z.object({
-  ...counted,
+  ...countedSince.shape,
   stepMs: number,
   points: z.array(
     z.object({
       at: text,
+      p50Ms: number.nullable(),
       p99Ms: number.nullable(),
       staleOnError: number,
       /** Of lists of the store, and how many of them are left out of answers. */

@@ -12,6 +12,7 @@ import {
   cacheStatsSchema,
   explanationSchema,
   fleetSchema,
+  healthSchema,
   historySchema,
   importSchema,
   issuedKeySchema,
@@ -336,8 +337,22 @@ export const ROUTES = {
     path: '/api/cache/history',
     roles: READERS,
     summary:
-      'the last hour of all processes: requests by status, read times, and reads, hits, store calls and failures by class',
+      'the last hour, or day, of all processes: requests by status, read times, and reads, hits, store calls and failures by class',
+    query: z.strictObject({
+      span: z
+        .enum(['hour', 'day'])
+        .prefault('hour')
+        .describe('hour (in steps of 30 s; the default) or day (of 10 min)'),
+    }),
     answer: historySchema,
+  },
+  health: {
+    method: 'GET',
+    path: '/api/health',
+    roles: READERS,
+    summary:
+      'how severe the troubles in /readyz are, until when, and the last 20 changes of state, of the process that answers',
+    answer: healthSchema,
   },
   fleet: {
     method: 'GET',

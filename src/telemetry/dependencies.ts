@@ -27,7 +27,7 @@ const TIMED_CALLS = 5;
 const MAX_WAIT_MS = 86_400_000;
 
 /** Trouble that comes and goes: it is one trouble until there has been none for some time. */
-class Trouble<T> {
+export class Trouble<T> {
   readonly #clock: Clock;
   readonly #settledAfterMs: number;
   #last: { readonly cause: T; readonly sinceMs: number; readonly atMs: number } | null = null;
@@ -215,7 +215,10 @@ export function trackMaintenance(health: Health, clock: Clock, timers: Timers): 
       if (on === null) return { status: 'ok', detail: 'off', ...(last === null ? {} : { sinceMs: last.untilMs }) };
       // Without who switched it on: probes need no token.
       const detail = `the store is asked nothing until ${new Date(on.untilMs).toISOString()}`;
-      return degraded('maintenance: the store is asked nothing', detail, { sinceMs: on.sinceMs });
+      return degraded('maintenance: the store is asked nothing', detail, {
+        sinceMs: on.sinceMs,
+        deadlineMs: on.untilMs,
+      });
     },
   });
   return state;

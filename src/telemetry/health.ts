@@ -3,9 +3,9 @@
  * checked when something reports that it may have changed, and when it is asked for (C7: nothing is ever sent to find
  * out). The log has one line when a dependency goes down and one when it is back.
  *
- * The text in `/readyz` is the `detail` of each check: of the store, capacity and maintenance in dependencies.ts, of Redis,
- * quota and keys in redis-health.ts (with words of redis/refusal.ts), of workers in gateway.ts. admin/app.ts renders it;
- * `#readiness` in gateway.ts decides ready or not.
+ * The text in `/readyz` is the `detail` of each check: of the store, capacity and maintenance in dependencies.ts, of answers
+ * in consumers.ts, of Redis, quota and keys in redis-health.ts (with words of redis/refusal.ts), of workers in gateway.ts.
+ * admin/app.ts renders it; `#readiness` in gateway.ts decides ready or not.
  */
 import type { Clock } from '../time/clock.ts';
 import type { Logger } from '../log/logger.ts';
@@ -16,6 +16,21 @@ export interface Dependency {
   readonly status: DependencyState['status'];
   /** ISO 8601. */
   readonly since: string;
+  readonly detail: string;
+  /** Only of one that is degraded. `critical`: most consumers get no answers. */
+  readonly severity?: 'warning' | 'critical';
+  /** When it will be over, or become worse, if that is known. ISO 8601. */
+  readonly deadline?: string;
+}
+
+/** A dependency changed its state. */
+export interface StateChange {
+  /** ISO 8601. */
+  readonly at: string;
+  readonly name: string;
+  readonly from: Dependency['status'];
+  readonly to: Dependency['status'];
+  /** Of the new state. */
   readonly detail: string;
 }
 
@@ -41,6 +56,9 @@ interface More {
   readonly overMessage?: string;
   /** Unix milliseconds, if it is known better than by the first check that finds it. */
   readonly sinceMs?: number;
+  readonly isCritical?: boolean;
+  /** When it will be over, or become worse, Unix milliseconds. */
+  readonly deadlineMs?: number;
   /** For the log only. */
   readonly fields?: Readonly<Record<string, unknown>>;
 }
@@ -59,15 +77,24 @@ export interface DependencyCheck {
   readonly loggedAs?: string;
 }
 
+const MAX_CHANGES = 20;
+/** In so long, the text of one trouble changes twice at most: one that flips with each call cannot be read. */
+const TWO_TEXTS_IN_MS = 4000;
+
 interface Tracked extends DependencyCheck {
   state: DependencyState;
   sinceMs: number;
+  detail: string;
+  /** When it changed last, and the time before, by the clock of those who read it. */
+  changedAtMs: readonly number[];
 }
 
 export class Health {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #tracked: Tracked[] = [];
+  /** The newest first. */
+  #changes: readonly StateChange[] = [];
   /** Outages that were logged and are not over: by each message that was, the one that will say that it is over. */
   readonly #outages = new Map<string, { readonly messages: Map<string, string>; readonly sinceMs: number }>();
 
@@ -79,7 +106,14 @@ export class Health {
   /** Adds it to the end of the list. */
   add(dependency: DependencyCheck): void {
     const state = dependency.check();
-    this.#tracked.push({ ...dependency, state, sinceMs: state.sinceMs ?? this.#clock.nowMs() });
+    const nowMs = this.#clock.nowMs();
+    this.#tracked.push({
+      ...dependency,
+      state,
+      sinceMs: state.sinceMs ?? nowMs,
+      detail: state.detail,
+      changedAtMs: [],
+    });
     this.#log(dependency);
   }
 
@@ -90,18 +124,37 @@ export class Health {
       const before = tracked.state;
       const state = tracked.check();
       tracked.state = state;
-      if (state.status !== before.status) tracked.sinceMs = state.sinceMs ?? this.#clock.nowMs();
+      const nowMs = this.#clock.nowMs();
+      if (state.status !== before.status) {
+        tracked.sinceMs = state.sinceMs ?? nowMs;
+        const { name: of } = tracked;
+        const at = new Date(tracked.sinceMs).toISOString();
+        const change = { at, name: of, from: before.status, to: state.status, detail: state.detail };
+        this.#changes = [change, ...this.#changes].slice(0, MAX_CHANGES);
+      }
+      const isSameTrouble = messageOf(state) !== null && messageOf(state) === messageOf(before);
+      const [, earlierMs = Number.NEGATIVE_INFINITY] = tracked.changedAtMs;
+      const isRead = performance.now() - earlierMs >= TWO_TEXTS_IN_MS;
+      if (state.detail !== tracked.detail && (!isSameTrouble || isRead)) {
+        tracked.detail = state.detail;
+        tracked.changedAtMs = isSameTrouble ? [performance.now(), ...tracked.changedAtMs.slice(0, 1)] : [];
+      }
       if (state.status !== before.status || messageOf(state) !== messageOf(before)) this.#log(tracked);
     }
   }
 
+  changes(): readonly StateChange[] {
+    return this.#changes;
+  }
+
   list(): readonly Dependency[] {
     this.update();
-    return this.#tracked.map(({ name, state: { status, detail }, sinceMs }) => ({
+    return this.#tracked.map(({ name, state, sinceMs, detail }) => ({
       name,
-      status,
+      status: state.status,
       since: new Date(sinceMs).toISOString(),
       detail,
+      ...moreOf(state),
     }));
   }
 
@@ -124,6 +177,13 @@ export class Health {
     const lastedMs = Math.max(0, endedAtMs - outage.sinceMs);
     for (const line of new Set(outage.messages.values())) this.#logger.info({ dependency, lastedMs }, line);
   }
+}
+
+function moreOf(state: DependencyState): Pick<Dependency, 'severity' | 'deadline'> {
+  if (state.status !== 'degraded') return {};
+  const { isCritical = false, deadlineMs } = state;
+  const severity = isCritical ? 'critical' : 'warning';
+  return deadlineMs === undefined ? { severity } : { severity, deadline: new Date(deadlineMs).toISOString() };
 }
 
 function messageOf(state: DependencyState): string | null {

@@ -9,6 +9,7 @@ import type { GuardHooks } from '../upstream/guard.ts';
 import type { Listed } from '../upstream/resources.ts';
 import { publicName } from '../tracing/spans.ts';
 import { StoreHealth, trackCapacity } from './dependencies.ts';
+import { ConsumerHealth, type Objectives } from './consumers.ts';
 import type { CacheListener } from '../cache/events.ts';
 import type { Health } from './health.ts';
 import type { Metrics } from './metrics.ts';
@@ -124,8 +125,11 @@ export function cacheListener({ logger, metrics }: Pick<HookOptions, 'logger' | 
 export function httpHooks(
   { logger, metrics, health, clock }: HookOptions,
   requestLog: RequestLog,
+  objectives: Objectives,
 ): PublicAppHooks & Required<ListenerHooks> {
   const onRefused = trackCapacity(health, clock);
+  const consumers = new ConsumerHealth(health, clock, objectives);
+  metrics.addObjectives(() => consumers.objectives());
   return {
     onRequest: (report) => {
       const { method, status, cache, durationMs } = report;
@@ -133,6 +137,8 @@ export function httpHooks(
       const route = report.route ?? 'unmatched';
       metrics.requests.inc({ surface, route, method: methodLabel(method), status });
       metrics.requestDurations.observe({ surface, route, cache: cache ?? NONE }, durationMs / 1000);
+      if (status === 401 && report.keyId !== null) metrics.knownKeysRefused.inc();
+      consumers.onRequest(report);
       requestLog.write(report);
     },
     onAuthenticationRefused: (reason) => metrics.authenticationFailures.inc({ reason }),

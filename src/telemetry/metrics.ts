@@ -3,6 +3,7 @@
  * gauges are read at a scrape. No key, id or workspace is ever a label.
  */
 import { collectDefaultMetrics, Counter, Gauge, type GaugeConfiguration, Histogram, Registry } from 'prom-client';
+import type { ObjectiveCounts } from './consumers.ts';
 import type { Readiness } from './health.ts';
 import type { Usage } from '../cache/entry.ts';
 import type { Connectivity } from '../redis/connectivity.ts';
@@ -37,6 +38,7 @@ const HELP = {
   evalgate_cache_limit_bytes: 'Bytes that the memory tier may hold.',
   evalgate_cache_misses_total: 'Reads that the cache could not answer, by reason.',
   evalgate_cache_reads_total: 'Reads through the cache, by outcome and tier of the entry.',
+  evalgate_config_last_reload_successful: '1 if the configuration that was read last is in force, 0 if it was invalid.',
   evalgate_config_last_success_timestamp_seconds: 'When the configuration in force was read, Unix time.',
   evalgate_config_reloads_total:
     'Times that the configuration was read again, by result: success, or failure, which leaves the old one in force.',
@@ -58,9 +60,14 @@ const HELP = {
   evalgate_keys: 'API keys in the registry, whatever their status; none before they are counted.',
   evalgate_keys_lost:
     'How many API keys Redis has lost, until there are keys again or an operator acknowledges it; else 0.',
+  evalgate_known_keys_refused_total: 'Requests refused with 401 although their key was good within the hour.',
   evalgate_log_lines_dropped_total:
     'Lines of the log that were dropped, because standard error did not take them: its disk is full, or nobody reads it.',
   evalgate_maintenance_active: '1 while maintenance keeps the gateway from calling the store.',
+  evalgate_objective_budget_ratio:
+    'Share of requests that may miss an objective: 0.01 for the 99th percentiles, the rest of objectives.availability.',
+  evalgate_objective_missed_total: 'Requests that missed an objective: they took longer, or failed.',
+  evalgate_objective_requests_total: 'Requests that count for an objective: hitP99, missP99 or availability.',
   evalgate_quota_exact:
     '1 while Redis decides on the limits of all processes together, 0 while this process enforces its share.',
   evalgate_quota_refusals_total: 'Requests refused with 429, by the window that was full.',
@@ -79,6 +86,8 @@ const HELP = {
   evalgate_redis_memory_limit_bytes:
     'Most memory that the Redis server may use (its maxmemory), 0 for no limit; absent while it does not answer.',
   evalgate_redis_memory_used_bytes: 'Memory used by the Redis server; absent while it does not answer.',
+  evalgate_redis_refuses_changes:
+    '1 while Redis answers and takes no changes, by reason: full (maxmemory) or read-only: requests go on, limits are per process.',
   evalgate_redis_shared:
     '1 if one Redis server has both roles, keys and limits (state) and the cache, 0 if there are two; absent while it is not known.',
   evalgate_redis_up: '1 if Redis answered lately, by what it is used for.',
@@ -122,6 +131,7 @@ export class Metrics {
   readonly connectionsCut = this.#counter('evalgate_http_connections_cut_total', 'reason');
   readonly connectionsDropped = this.#counter('evalgate_http_connections_dropped_total');
   readonly requests = this.#counter('evalgate_http_requests_total', 'surface', 'route', 'method', 'status');
+  readonly knownKeysRefused = this.#counter('evalgate_known_keys_refused_total');
   readonly requestDurations = this.#histogram(
     'evalgate_http_request_duration_seconds',
     SECONDS,
@@ -143,6 +153,7 @@ export class Metrics {
   readonly redisCommandDurations = this.#histogram('evalgate_redis_command_duration_seconds', REDIS_SECONDS, 'role');
   readonly redisCommandFailures = this.#counter('evalgate_redis_command_failures_total', 'role', 'reason');
   readonly configReloads = this.#counter('evalgate_config_reloads_total', 'result');
+  readonly configIsRead = this.#gauge('evalgate_config_last_reload_successful', { aggregator: 'min' });
   readonly configReadAt = this.#gauge('evalgate_config_last_success_timestamp_seconds', { aggregator: 'min' });
 
   /** `droppedLines`: how many lines of the log were dropped by now. */
@@ -199,12 +210,37 @@ export class Metrics {
     this.#one('evalgate_keys', 'max', () => sources.keys().known);
     this.#one('evalgate_keys_lost', 'max', () => sources.keys().lost);
     this.#one('evalgate_quota_exact', 'min', () => redis && redis.isQuotaExact);
+    this.#by('reason', 'evalgate_redis_refuses_changes', 'max', () =>
+      redis === null ? [] : (['full', 'read-only'] as const).map((reason) => [reason, redis.refuses === reason]),
+    );
     this.#one('evalgate_redis_shared', 'max', () => redis && redis.isShared());
     this.#one('evalgate_redis_cache_budget_bytes', 'max', () => redis && (sources.redisCacheBytes ?? 0));
     this.#one('evalgate_redis_cache_over_budget', 'max', () => redis && redis.isCacheOverBudget);
     this.#by('role', 'evalgate_redis_memory_used_bytes', 'max', () => ofMemory(({ usedBytes }) => usedBytes));
     this.#by('role', 'evalgate_redis_memory_limit_bytes', 'max', () => ofMemory(({ maxBytes }) => maxBytes));
     this.#by('role', 'evalgate_redis_keys', 'max', () => ofMemory(({ keys }) => keys));
+  }
+
+  /** Adds how the objectives are met, as `read` has it at each scrape. */
+  addObjectives(read: () => readonly ObjectiveCounts[]): void {
+    const each = (valueOf: (counts: ObjectiveCounts) => number) => (): Samples =>
+      read().map((counts) => [counts.objective, valueOf(counts)]);
+    this.#by(
+      'objective',
+      'evalgate_objective_budget_ratio',
+      'max',
+      each(({ budget }) => budget),
+    );
+    this.#readCounter(
+      'evalgate_objective_requests_total',
+      'objective',
+      each(({ requests }) => requests),
+    );
+    this.#readCounter(
+      'evalgate_objective_missed_total',
+      'objective',
+      each(({ missed }) => missed),
+    );
   }
 
   /**
@@ -217,6 +253,20 @@ export class Metrics {
 
   #counter<L extends string>(name: Name, ...labelNames: readonly L[]): Counter<L> {
     return new Counter({ name, help: HELP[name], labelNames, registers: [this.registry] });
+  }
+
+  /** One that is counted elsewhere, and read at each scrape. */
+  #readCounter(name: Name, label: string, read: () => Samples): void {
+    const counter = new Counter({
+      name,
+      help: HELP[name],
+      labelNames: [label],
+      registers: [this.registry],
+      collect: () => {
+        counter.reset();
+        for (const [value, sample] of read()) counter.inc({ [label]: value }, Number(sample));
+      },
+    });
   }
 
   #histogram<L extends string>(name: Name, buckets: number[], ...labelNames: readonly L[]): Histogram<L> {
@@ -296,7 +346,10 @@ export interface GaugeSources {
   readonly processes: () => number;
   readonly keys: () => { readonly known: number | null; readonly lost: number };
   /** Null for a gateway without Redis. */
-  readonly redis: Pick<RedisHealth, 'links' | 'memory' | 'isShared' | 'isQuotaExact' | 'isCacheOverBudget'> | null;
+  readonly redis: Pick<
+    RedisHealth,
+    'links' | 'memory' | 'isShared' | 'isQuotaExact' | 'isCacheOverBudget' | 'refuses'
+  > | null;
   /** The limit of the response cache in Redis (`cache.redis`); null for none. */
   readonly redisCacheBytes: number | null;
 }

@@ -38,6 +38,8 @@ export interface Siblings {
   hasRedisAnswered(): boolean;
   /** Tells them. */
   redisAnswered(): void;
+  /** What each worker, this one included, has counted for operators. Rejects if the first process does not answer in time. */
+  counts(): Promise<readonly unknown[]>;
 }
 
 export interface TrackedRedis {
@@ -109,6 +111,11 @@ export class RedisHealth {
     return this.#quotaFailure === null && this.#connectivity.state !== 'disconnected' && this.#refusal === null;
   }
 
+  /** Why Redis refuses changes although it answers; null if it takes them. */
+  get refuses(): Refusal['kind'] | null {
+    return this.#refusal?.kind ?? null;
+  }
+
   /** Whether no new answers are stored in the cache Redis. */
   get isCacheOverBudget(): boolean {
     return this.#excess !== null;
@@ -161,6 +168,9 @@ export class RedisHealth {
 
   readonly onBeat = (refusal: Error | null): void => {
     this.#beatRefusal = refusal;
+    // A heartbeat is a change too. Without it an idle process would report a full Redis until the next request.
+    const kind = refusalOf(this.#quotaFailure?.reason, 'REDIS_URL')?.kind;
+    if (refusal === null && (kind === 'full' || kind === 'read-only')) this.#quotaFailure = null;
     this.#options.health.update();
   };
 
@@ -295,6 +305,7 @@ export class RedisHealth {
     const loss = redis.registry.census().loss;
     if (loss !== null && !loss.isAcknowledged) {
       return degraded('keys: Redis lost all of them, and consumers get 401', `${lossText(loss)}; ${LOSS_ADVICE}`, {
+        isCritical: true,
         sinceMs: loss.atMs,
         overMessage: 'keys: there are some again, or an operator knows of the loss',
       });
@@ -321,18 +332,20 @@ export class RedisHealth {
       return degraded(
         `keys: Redis could not be asked since the start; ${allowed} until it answers`,
         `Redis could not be asked since this process started: ${allowed} until it answers`,
+        { isCritical: true },
       );
     }
     const grace = formatDuration(graceMs);
     const untilMs = this.#disconnectedAtMs + graceMs;
     if (this.#options.clock.nowMs() > untilMs) {
       const message = `keys: Redis could not be asked for too long; ${allowed} until it answers`;
-      return degraded(message, `Redis could not be asked for ${grace}: ${allowed}`);
+      return degraded(message, `Redis could not be asked for ${grace}: ${allowed}`, { isCritical: true });
     }
     const others = hasDemoKeys ? 'besides them, only the demo keys are let in' : 'no other key is let in';
     return degraded(
       `keys: Redis cannot be asked; only keys that it confirmed lately ${hasDemoKeys ? 'and the demo keys ' : ''}are let in`,
       `Redis cannot be asked: keys that it confirmed within ${grace} stay good, the last of them until ${new Date(untilMs).toISOString()}; ${others}`,
+      { deadlineMs: untilMs },
     );
   }
 }

@@ -13,7 +13,7 @@ interface Watched {
   readonly complaints: readonly string[];
 }
 
-export interface DashboardOptions extends Pick<BrowserContextOptions, 'viewport' | 'colorScheme'> {
+export interface DashboardOptions extends Pick<BrowserContextOptions, 'viewport' | 'colorScheme' | 'locale'> {
   /** Console messages that the test provokes: a refused call is told there by the browser itself. */
   readonly tolerated?: RegExp;
 }
@@ -61,13 +61,13 @@ export async function startBusy(): Promise<{ readonly gateway: TestGateway; read
 export type View = 'health' | 'cache' | 'keys';
 
 /**
- * Opens a view of the dashboard; when the test ends it is closed, and what was watched is checked. The locale is that of
- * the machine, which may be one that `Intl` refuses: en-US@posix.
+ * Opens a view of the dashboard; when the test ends it is closed, and what was watched is checked. The locale of the machine
+ * may be one that `Intl` refuses, en-US@posix: the page works with it, without charts.
  */
 export async function openDashboard(gateway: TestGateway, view: View, options: DashboardOptions = {}): Promise<Page> {
   const { tolerated, ...context } = options;
   browser ??= launchChromium();
-  const page = await (await browser).newPage({ viewport: { width: 1440, height: 900 }, ...context });
+  const page = await (await browser).newPage({ viewport: { width: 1440, height: 900 }, locale: 'en-GB', ...context });
   const watched = watch(page, gateway, tolerated);
   onTestFinished(async () => {
     await page.context().close();

@@ -6,7 +6,8 @@
  *
  * With a folder, pictures of the whole page go there too, to be looked at.
  */
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -46,8 +47,11 @@ const store = new SampleUpstream({ data, token, latency: 20 });
 const { url } = await store.listen(0);
 const { workspaceId } = data.demo;
 const endMs = Date.now() + DRIVEN_MS;
+// Read times pass as fast as the clock.
+const CONFIG_FILE = join(mkdtempSync(join(tmpdir(), 'evalgate-pictures-')), 'evalgate.yaml');
+writeFileSync(CONFIG_FILE, 'objectives: {hitP99: 60s, missP99: 5m}');
 const gateway = await startGateway(
-  loadConfig({ env: { PORT: '0', ADMIN_PORT: '0', UPSTREAM_URL: url, UPSTREAM_TOKEN: token } }),
+  loadConfig({ env: { PORT: '0', ADMIN_PORT: '0', UPSTREAM_URL: url, UPSTREAM_TOKEN: token, CONFIG_FILE } }),
   { logger: createLogger({ level: 'silent' }), clock: hastened(endMs) },
 );
 const browser = await launchChromium();
@@ -127,7 +131,12 @@ function drawn(kinds: readonly (readonly [number, () => string])[]): string {
 async function takePictures(from: Browser, { adminUrl }: Gateway): Promise<void> {
   mkdirSync(IMAGES, { recursive: true });
   for (const colorScheme of ['dark', 'light'] as const) {
-    const page = await from.newPage({ viewport: { width: 1360, height: 1080 }, colorScheme, reducedMotion: 'reduce' });
+    const page = await from.newPage({
+      viewport: { width: 1360, height: 900 },
+      locale: 'en-GB',
+      colorScheme,
+      reducedMotion: 'reduce',
+    });
     for (const view of ['health', 'cache', 'keys']) {
       await page.goto(`${adminUrl}/#${view}`);
       await page.locator('.panel[data-state="waiting"]').first().waitFor({ state: 'detached' });
@@ -144,7 +153,7 @@ async function takePictures(from: Browser, { adminUrl }: Gateway): Promise<void>
 async function pictureWhatIf(page: Page): Promise<void> {
   const whatIf = page.locator('#what-if');
   await whatIf.getByRole('combobox', { name: 'Class' }).selectOption('list');
-  const slider = whatIf.getByRole('slider');
+  const slider = whatIf.getByRole('slider', { name: 'Fresh TTL' });
   await slider.focus();
   for (let step = 0; step < 2; step += 1) await slider.press('ArrowRight');
   await sleep(500);

@@ -15,7 +15,19 @@ afterAll(async () => {
 
 const VIEWS = ['health', 'cache', 'keys'] as const;
 const PANELS = {
-  health: ['Now', 'Last hour by class', 'Readiness', 'Requests by status', 'Processes'],
+  health: [
+    'Now',
+    'Requests and read times',
+    'By class',
+    'Readiness',
+    'State changes',
+    'Requests by status',
+    'Records left out of lists',
+    'By API key',
+    'By workspace',
+    'Memory',
+    'Processes',
+  ],
   cache: ['TTLs', 'What if', 'Why reads miss', 'Top by store load', 'Purge', 'Maintenance', 'Explain a path'],
   keys: ['Keys', 'Audit'],
 };
@@ -70,7 +82,7 @@ test('the numbers of Health are those of the gateway', async () => {
   await page.getByText('Ready', { exact: true }).waitFor();
   const tile = page.locator('.tile', { hasText: 'Hit ratio' }).locator('.tile-value');
   expect(await tile.textContent()).toMatch(/^\d+(\.\d+)?\s%$/);
-  expect(await page.locator('#hour svg.chart').count()).toBe(2);
+  expect(await page.locator('#traffic canvas, #hour canvas').count()).toBe(4);
   const statuses = page.getByRole('table', { name: 'Requests by status' }).locator('tbody tr');
   expect(await statuses.locator('th').allTextContents()).toEqual(['200']);
   const rows = page.getByRole('table', { name: 'Classes' }).locator('tbody tr');
@@ -104,6 +116,36 @@ test('while every read fails, the page does not say that requests are served', a
   const page = await openDashboard(gateway, 'health');
   await page.getByText('Degraded', { exact: true }).waitFor();
   expect(await page.locator('.status').textContent()).toMatch(/Degraded Some requests may fail\. In trouble: store\./);
+});
+
+test('what matters is on the first screen: the trouble with cause, impact and runbook, and the charts of requests', async () => {
+  const gateway = await startIdle();
+  onTestFinished(() => gateway.close());
+  const key = await gateway.issueKey({ workspaceIds: [WORKSPACE_A] });
+  gateway.store.fail(503);
+  await gateway.get('/v2/calls', { key });
+  const page = await openDashboard(gateway, 'health', { viewport: { width: 1360, height: 900 } });
+  const trouble = page.locator('.status li');
+  await trouble.getByText('last call failed: the store answered list with 503').waitFor();
+  expect(await trouble.textContent()).toMatch(/^store since .*Copies are served.*Runbook: store$/s);
+  expect(await trouble.getByRole('link').getAttribute('href')).toMatch(/runbook\.md#evalgatestoredown$/);
+  for (const theme of ['light', 'dark']) {
+    await page.evaluate((name) => (document.documentElement.dataset['theme'] = name), theme);
+    expect((await textsOf(page)).filter(isFaint)).toEqual([]);
+  }
+  const { y = 0, height = 0 } = (await page.locator('#traffic .charts').boundingBox()) ?? {};
+  expect(y + height).toBeLessThanOrEqual(900);
+});
+
+test('charts show the values at the pointer, and another range when it is chosen', async () => {
+  const page = await openDashboard(busy, 'health');
+  await filled(page);
+  const chart = page.getByRole('figure', { name: 'Requests' });
+  await chart.getByText('average of 2 minutes').waitFor();
+  await chart.locator('.u-over').hover();
+  await expect.poll(() => chart.locator('.u-legend').textContent()).toMatch(/At\d\d:\d\d:\d\d.*200/);
+  await page.getByRole('button', { name: 'Show 24 h' }).click();
+  await chart.getByText('average of 10 minutes').waitFor();
 });
 
 test('the theme that is chosen is kept', async () => {

@@ -133,6 +133,7 @@ test('a gateway that is named is looked at itself, and not what this shell would
       'ok ready: the gateway is ready',
       expect.stringMatching(/^skipped store: /),
       expect.stringMatching(/^ok capacity: /),
+      expect.stringMatching(/^ok answers: /),
       expect.stringMatching(/^ok maintenance: /),
       `ok admin: a gateway runs at ${gateway.adminUrl} and knows 0 keys`,
     ]);

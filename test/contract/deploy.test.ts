@@ -21,7 +21,13 @@ const runbook = readText('docs/runbook.md');
 function knownMetrics(): ReadonlyMap<string, readonly string[]> {
   const pinned = readText('test/contract/public-names/pinned/metrics.txt').matchAll(/^(\w+) (\w+)(?: \{(.*)\})?$/gm);
   const known = new Map([...pinned].map(([, name = '', , labels = '']) => [name, labels.split(', ')] as const));
-  for (const { record } of rules) if (record !== undefined) known.set(record, []);
+  for (const { record, expr } of rules) {
+    if (record !== undefined)
+      known.set(
+        record,
+        [...expr.matchAll(/\bby \(([a-z]+)\)/g)].map(([, label = '']) => label),
+      );
+  }
   known.set('up', []).set('ALERTS', ['alertname', 'alertstate']);
   return known;
 }

@@ -70,7 +70,7 @@ test('two workers answer as one: reloaded, replaced, counted and drained togethe
   const gateway = await start();
   const workersOf = async () => (await gateway.readiness()).dependencies.find(({ name }) => name === 'workers');
   expect(await gateway.readiness()).toMatchObject({ code: 200, status: 'ready' });
-  expect(await workersOf()).toMatchObject({ status: 'ok', detail: '2 of 2 are ready' });
+  expect(await workersOf()).toMatchObject({ status: 'ok', detail: '2 of 2 workers answer' });
   expect(await metric(gateway, 'evalgate_workers{state="answered"}')).toBe(2);
 
   const key = await gateway.issueKey();
@@ -91,7 +91,7 @@ test('two workers answer as one: reloaded, replaced, counted and drained togethe
   await expect.poll(() => metric(gateway, 'evalgate_config_reloads_total{result="failure"}'), SOON).toBe(1);
   for (const pid of gateway.workerPids.slice(0, 2)) process.kill(pid, 'SIGKILL');
   await gateway.untilReady(4);
-  await expect.poll(async () => (await workersOf().catch(() => undefined))?.detail, SOON).toBe('2 of 2 are ready');
+  await expect.poll(async () => (await workersOf().catch(() => undefined))?.detail, SOON).toBe('2 of 2 workers answer');
   expect(await listTimes(gateway)).toContain('42');
   expect(await metric(gateway, 'evalgate_workers{state="answered"}')).toBe(2);
   expect(await metric(gateway, counted)).toBe(20);
@@ -103,7 +103,7 @@ test('two workers answer as one: reloaded, replaced, counted and drained togethe
   gateway.signal('SIGTERM');
   await expect.poll(async () => (await gateway.readiness()).status, SOON).toBe('draining');
   expect((await gateway.readiness()).code).toBe(503);
-  expect(await workersOf()).toMatchObject({ status: 'degraded', detail: '0 of 2 are ready' });
+  expect(await workersOf()).toMatchObject({ status: 'degraded', detail: '0 of 2 workers answer' });
   gateway.signal('SIGTERM');
   const during = await get();
   expect([during.status, during.headers.get('connection')]).toEqual([200, 'close']);
@@ -206,7 +206,7 @@ test('workers are not ready either before Redis has answered, and they say why',
   expect(dependencies.find(({ name }) => name === 'redis-state')?.detail).toContain(
     'not ready until it has answered once',
   );
-  expect(dependencies.find(({ name }) => name === 'workers')?.detail).toBe('0 of 2 are ready');
+  expect(dependencies.find(({ name }) => name === 'workers')?.detail).toBe('0 of 2 workers answer');
 });
 
 test('a worker that is started in an outage of Redis is ready as its siblings are', async () => {
@@ -227,6 +227,50 @@ test('a worker that is started in an outage of Redis is ready as its siblings ar
   expect(dependencies.find(({ name }) => name === 'redis-state')?.detail).toMatch(
     /^does not answer.*: this process goes on by itself$/,
   );
+  expect(await gateway.stop()).toEqual([0, null]);
+  await own.close();
+}, 60_000);
+
+/** On a connection of its own: those that a stopped worker has accepted get no answer. */
+async function askAnew(url: string, headers: Readonly<Record<string, string>> = {}): Promise<unknown> {
+  const signal = AbortSignal.timeout(2000);
+  const response = await fetch(url, { headers: { ...headers, connection: 'close' }, signal });
+  const json: unknown = await response.json();
+  return json;
+}
+
+test('a worker that is stopped is named, killed and replaced', async () => {
+  const gateway = await start({ CONFIG_FILE: '' });
+  const [pid = 0] = gateway.workerPids;
+  const workers = async () => JSON.stringify(await askAnew(`${gateway.adminUrl}/readyz`).catch(() => null));
+  process.kill(pid, 'SIGSTOP');
+  await expect
+    .poll(workers, SOON)
+    .toMatch(`1 of 2 workers answer; worker 1 (process ${pid}) does not, and is replaced if it stays so`);
+  await gateway.untilReady(3);
+  await expect.poll(workers, SOON).toContain('2 of 2 workers answer"');
+  expect(gateway.logged('worker does not answer and is killed')).toMatchObject([{ worker: 1, workerPid: pid }]);
+  expect(await gateway.stop()).toEqual([0, null]);
+}, 60_000);
+
+const historySchema = z.object({
+  scope: z.string(),
+  processes: z.number(),
+  problem: z.string().nullable(),
+  points: z.array(z.object({ statuses: z.record(z.string(), z.number()) })),
+});
+
+test('without Redis, what operators see is the sum of all workers', async () => {
+  const own = await startRedis();
+  const gateway = await start({ REDIS_URL: own.url, CONFIG_FILE: '' });
+  const authorization = `Bearer ${await gateway.issueKey()}`;
+  for (let i = 0; i < 30; i += 1) await askAnew(`${gateway.publicUrl}/v2/calls/ev_1`, { authorization });
+  const history = async () => {
+    const { points, ...whose } = historySchema.parse(await gateway.administer('GET', '/api/cache/history'));
+    return { ...whose, requests: points.reduce((sum, { statuses }) => sum + (statuses['200'] ?? 0), 0) };
+  };
+  await own.kill();
+  await expect.poll(history, SOON).toMatchObject({ scope: 'process', processes: 2, requests: 30 });
   expect(await gateway.stop()).toEqual([0, null]);
   await own.close();
 }, 60_000);

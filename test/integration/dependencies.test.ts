@@ -40,10 +40,10 @@ async function become(expected: Readonly<Record<string, string>>): Promise<void>
 
 const turnSchema = z.looseObject({ msg: z.string(), dependency: z.string(), lastedMs: z.number().optional() });
 
-/** The lines about dependencies, in the order of their words. */
+/** The lines about dependencies, in the order of their words, without those about what consumers get meanwhile. */
 function turns(): z.output<typeof turnSchema>[] {
   const all = gateway.logLines.flatMap((line) => turnSchema.safeParse(JSON.parse(line)).data ?? []);
-  return all.toSorted((a, b) => (a.msg < b.msg ? -1 : 1));
+  return all.filter(({ dependency }) => dependency !== 'answers').toSorted((a, b) => (a.msg < b.msg ? -1 : 1));
 }
 const words = (): readonly string[] => turns().map(({ msg }) => msg);
 

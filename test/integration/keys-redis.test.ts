@@ -245,3 +245,22 @@ describe('the keys that a gateway knows', () => {
     expect(Date.parse((await lastUsed()) ?? '')).toBe(told);
   });
 });
+
+test('a key that is lost with the data of Redis was good: its 401 names it, and /readyz says that consumers fail', async () => {
+  const { keyId, token } = await a.issue();
+  expect(await use(a, token)).toBe(200);
+  await redis.flush();
+  await vi.waitFor(async () => expect(await use(a, token)).toBe(401), WITHIN);
+  for (let i = 0; i < 20; i += 1) {
+    await use(a, token);
+    // A stranger's key was never good.
+    await use(a, newToken());
+  }
+  const { text: readiness } = await a.admin('GET', '/readyz');
+  const answers = readiness.split('\n').find((line) => line.includes('"answers"')) ?? '';
+  expect(answers).toContain('of answers are 401 for keys that were good within the hour');
+  const refused = a.logLines.filter((line) => line.includes('"status":401') && line.includes(keyId));
+  expect(refused.length).toBeGreaterThanOrEqual(20);
+  const { text } = await a.admin('GET', '/metrics');
+  expect(text).toContain(`evalgate_known_keys_refused_total ${refused.length}\n`);
+});

@@ -4,14 +4,23 @@ import { extname } from 'node:path';
 import { CACHE_CLASSES } from '../../cache/ttl-policy.ts';
 import { pagePolicy, StaticFile } from '../../server/static-file.ts';
 import { type AdminRoute, PROBES, ROUTES } from '../../operations/api.ts';
-import type { Endpoint, EndpointContext } from '../endpoint.ts';
+import type { AdminOptions, Endpoint, EndpointContext } from '../endpoint.ts';
 
 /** The modules of libraries, with their names below `/dashboard/`. */
-const LIBRARIES = ['preact', 'preact/hooks', 'htm', 'htm/preact'].map((module) => ({
+const LIBRARIES = [
+  ...['preact', 'preact/hooks', 'htm', 'htm/preact'].map((module) => [module, import.meta.resolve(module)]),
+  ['uplot', chartFile('uPlot.esm.js')],
+].map(([module = '', url = '']) => ({
   module,
   name: `${module.replace('/', '-')}.mjs`,
-  bytes: readFileSync(new URL(import.meta.resolve(module))),
+  bytes: readFileSync(new URL(url)),
 }));
+const CHART_STYLE = { name: 'uplot.css', bytes: readFileSync(new URL(chartFile('uPlot.min.css'))) };
+
+/** A file for browsers, which uPlot documents beside its main one. */
+function chartFile(name: string): string {
+  return new URL(name, import.meta.resolve('uplot')).href;
+}
 
 /** Inline, because browsers take no import map from a file; the policy below allows exactly this text. */
 const IMPORT_MAP = JSON.stringify({
@@ -23,19 +32,22 @@ const CONTENT_SECURITY_POLICY = pagePolicy(IMPORT_MAP);
 const ENDPOINTS = Object.entries<AdminRoute>({ ...PROBES, ...ROUTES });
 
 /** A module that tells the page how to call this gateway. */
-const DECLARED = [
-  `export const CLASSES = ${JSON.stringify(CACHE_CLASSES)};`,
-  `export const ROUTES = ${JSON.stringify(Object.fromEntries(ENDPOINTS.map(([id, { method, path, roles }]) => [id, { method, path, roles }])))};`,
-].join('\n');
+const declared = (runbook: string): string =>
+  [
+    `export const RUNBOOK = ${JSON.stringify(runbook)};`,
+    `export const CLASSES = ${JSON.stringify(CACHE_CLASSES)};`,
+    `export const ROUTES = ${JSON.stringify(Object.fromEntries(ENDPOINTS.map(([id, { method, path, roles }]) => [id, { method, path, roles }])))};`,
+  ].join('\n');
 
 /** `/`, and the files below `/dashboard/` that it loads. Throws if a file is missing. */
-export function dashboardEndpoints(): readonly Endpoint[] {
+export function dashboardEndpoints({ runbook }: Pick<AdminOptions, 'runbook'>): readonly Endpoint[] {
   const folder = new URL('page/', import.meta.url);
   const own = readdirSync(folder).filter((name) => /\.(?:js|css)$/.test(name));
   const files = [
-    { name: 'declared.js', bytes: Buffer.from(DECLARED) },
+    { name: 'declared.js', bytes: Buffer.from(declared(runbook)) },
     ...own.map((name) => ({ name, bytes: readFileSync(new URL(name, folder)) })),
     ...LIBRARIES,
+    CHART_STYLE,
   ];
   const modules = files.map(({ name }) => name).filter((name) => /\.m?js$/.test(name) && name !== 'theme-boot.js');
   return [
@@ -71,6 +83,7 @@ function renderPage(modules: readonly string[]): string {
 <title>evalgate</title>
 <link rel="icon" href="${ICON}">
 <script src="dashboard/theme-boot.js"></script>
+<link rel="stylesheet" href="dashboard/uplot.css">
 <link rel="stylesheet" href="dashboard/style.css">
 <script type="importmap">${IMPORT_MAP}</script>
 ${modules.map((name) => `<link rel="modulepreload" href="dashboard/${name}">`).join('\n')}
@@ -78,6 +91,7 @@ ${modules.map((name) => `<link rel="modulepreload" href="dashboard/${name}">`).j
 </head>
 <body>
 <div id="app"></div>
+<svg id="probe" class="hidden" aria-hidden="true"></svg>
 <noscript><p>The dashboard needs JavaScript. The command line does the same (evalgate cache, evalgate keys), and so do the endpoints below.</p></noscript>
 <details id="endpoints" class="endpoints">
 <summary>Endpoints of this listener</summary>

@@ -93,10 +93,11 @@ function entryCells(entry: CopyView): Cell[] {
   ];
 }
 
-function entryNotes({ tags, jitterMs, freshUntil, staleUntil }: CopyView): string {
+function entryNotes({ tags, jitterMs, freshUntil, staleUntil, audience }: CopyView): string {
   const refreshes = freshUntil === staleUntil ? 'asks the store and waits for it' : 'starts a background refresh';
   return [
     `The first read after FRESH UNTIL ${refreshes}; jitter set FRESH UNTIL ${durationText(jitterMs)} earlier.`,
     `Tags: ${tags.join(' ')}`,
+    ...(audience === null ? [] : [`The negative entry of readers of: ${audience.join(' ')}. Others have their own.`]),
   ].join('\n');
 }

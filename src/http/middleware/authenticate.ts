@@ -33,6 +33,7 @@ export function authenticate({ authenticator, addressOf, hooks }: PublicAppOptio
     const look = authenticator.authenticate({ authorization, address: () => addressOf(ctx) });
     const result = await ctx.state.redisWait.timed(look);
     if ('key' in result) ctx.state.keyId = result.key.keyId;
+    else if (result.kind === 'unauthenticated') ctx.state.keyId = result.formerKeyId;
     if (result.kind === 'active') ctx.state.apiKey = result.key;
     if (result.kind === 'active' || route === null) return next();
     const reason = result.kind === 'unauthenticated' ? result.reason : result.kind;

@@ -6,7 +6,7 @@ import type { CacheListener, MissReason, ReadReport, StoreCallReport } from '../
 import { type AnswerOf, iso, type ROUTES } from '../api.ts';
 import type { Listed } from '../../upstream/resources.ts';
 import { bucketOf, Counts, percentiles, writtenCountsSchema } from './counts.ts';
-import { type TimeBucket, TimeBuckets, type BucketSharing, type Whose } from './time-buckets.ts';
+import { HOUR_MS, type TimeBucket, TimeBuckets, type BucketSharing, type Whose } from './time-buckets.ts';
 import { TopLoads, topOf, writtenLoadsSchema } from './top-loads.ts';
 
 interface ClassCounts extends Omit<AnswerOf<typeof ROUTES.cacheStats>['classes'][number], 'memory'> {
@@ -24,16 +24,30 @@ export interface Counted<T> {
   readonly value: T;
 }
 
-export const HISTORY_STEP_MS = 30_000;
+/** The last hour, or the last day, which is told from the steps of the hour as they end. */
+export const HISTORY = {
+  hour: { stepMs: 30_000, spanMs: HOUR_MS },
+  day: { stepMs: 600_000, spanMs: 24 * HOUR_MS },
+} as const;
+export type Span = keyof typeof HISTORY;
 const STEP_MS = 300_000;
 /** So many records that are left out are named, per process and step. */
 const NAMED_RECORDS = 20;
 /** In the order in which they are shown. */
 const MISS_REASONS = ['never-seen', 'expired', 'evicted', 'purged', 'not-cacheable'] as const satisfies MissReason[];
 
-function counting(name: string, stepMs: number) {
-  return { name, stepMs, begin: () => new Counts(), schema: writtenCountsSchema };
+function counting(name: string, stepMs: number, spanMs?: number) {
+  return {
+    name,
+    stepMs,
+    ...(spanMs === undefined ? {} : { spanMs }),
+    begin: () => new Counts(),
+    schema: writtenCountsSchema,
+  };
 }
+
+/** The names of single records, which are kept for an hour only. */
+const LEFT_OUT = 'left out ';
 
 /** For the use of API keys, which processes in front of several stores share. */
 export const KEY_USE = counting('key-use', STEP_MS);
@@ -52,6 +66,7 @@ export class Stats {
   };
   readonly #clock: Clock;
   readonly #history;
+  readonly #day;
   readonly #classes;
   readonly #loads;
   readonly #keyUse;
@@ -61,7 +76,11 @@ export class Stats {
     const store = sharing?.store ?? '';
     const loads = { name: `${store}-loads`, stepMs: STEP_MS, begin: () => new TopLoads(), schema: writtenLoadsSchema };
     this.#clock = clock;
-    this.#history = new TimeBuckets(counting(`${store}-history`, HISTORY_STEP_MS), clock, sharing);
+    const { hour, day } = HISTORY;
+    this.#day = new TimeBuckets(counting(`${store}-day`, day.stepMs, day.spanMs), clock, sharing);
+    const history = counting(`${store}-history`, hour.stepMs, hour.spanMs);
+    const onEnd = (atMs: number, counts: Counts): void => this.#addToDay(atMs, counts);
+    this.#history = new TimeBuckets({ ...history, onEnd }, clock, sharing);
     this.#classes = new TimeBuckets(counting(`${store}-classes`, STEP_MS), clock, sharing);
     this.#loads = new TimeBuckets(loads, clock, sharing);
     this.#keyUse = new TimeBuckets(KEY_USE, clock, sharing);
@@ -84,8 +103,8 @@ export class Stats {
     step.add('listed', records);
     for (const { id, path } of leftOut) {
       step.add('left out');
-      const name = `left out ${path} ${id ?? ''}`;
-      if (step.of(name) > 0 || step.under('left out ').length < NAMED_RECORDS) step.add(name);
+      const name = `${LEFT_OUT}${path} ${id ?? ''}`;
+      if (step.of(name) > 0 || step.under(LEFT_OUT).length < NAMED_RECORDS) step.add(name);
     }
   }
 
@@ -102,19 +121,28 @@ export class Stats {
   }
 
   /** Points oldest first, without gaps; the last one is under way. Records that are left out most first. */
-  async history(): Promise<{ readonly whose: Whose } & Pick<History, 'points' | 'leftOut'>> {
-    const { whose, steps } = await this.#history.read();
+  async history(span: Span): Promise<{ readonly whose: Whose } & Pick<History, 'since' | 'points' | 'leftOut'>> {
+    const { whose, steps } = await (span === 'hour' ? this.#history : this.#day).read();
     const sums = new Counts(steps.flatMap(({ counts }) => counts));
-    return { whose, points: steps.map(historyPoint), leftOut: leftOutOf(sums) };
+    return { whose, since: iso(steps[0]?.atMs ?? 0), points: steps.map(historyPoint), leftOut: leftOutOf(sums) };
   }
 
   async keyUse(): Promise<Counted<readonly KeyUse[]>> {
     return counted(await this.#keyUse.read(), keyUseOf);
   }
 
+  /** What this process has counted, as JSON, for another worker. */
+  own(): unknown {
+    const all = [this.#history, this.#day, this.#classes, this.#loads, this.#keyUse];
+    return JSON.parse(JSON.stringify(Object.fromEntries(all.map((buckets) => [buckets.name, buckets.own()]))));
+  }
+
   /** Resolves once what other processes are to know is in Redis, or cannot be written. */
   async close(): Promise<void> {
-    await Promise.all([this.#history, this.#classes, this.#loads, this.#keyUse].map((steps) => steps.close()));
+    // The hour first: what ends there goes into the day.
+    await Promise.all(
+      [this.#history, this.#day, this.#classes, this.#loads, this.#keyUse].map((steps) => steps.close()),
+    );
   }
 
   #countRead(read: ReadReport): void {
@@ -133,6 +161,11 @@ export class Stats {
     if (outcome === 'failed') step.add(`${cacheClass} failed`);
     if (outcome === 'stale-if-error') step.add('stale on error');
     step.add(`latency ${latency}`);
+  }
+
+  #addToDay(atMs: number, counts: Counts): void {
+    const day = this.#day.of(atMs);
+    for (const [name, count] of Object.entries(counts.toJSON())) if (!name.startsWith(LEFT_OUT)) day.add(name, count);
   }
 
   #countStoreCall(call: StoreCallReport): void {
@@ -177,9 +210,11 @@ function classCounts(sums: Counts, cacheClass: CacheClass): ClassCounts {
 
 function historyPoint({ atMs, counts }: TimeBucket<Record<string, number>>): HistoryPoint {
   const sums = new Counts(counts);
+  const latency = percentiles(sums.under('latency '), 1000);
   return {
     at: iso(atMs),
-    p99Ms: percentiles(sums.under('latency '), 1000)?.p99 ?? null,
+    p50Ms: latency?.p50 ?? null,
+    p99Ms: latency?.p99 ?? null,
     staleOnError: sums.of('stale on error'),
     records: { listed: sums.of('listed'), leftOut: sums.of('left out') },
     statuses: Object.fromEntries(sums.under('status ')),
@@ -193,7 +228,7 @@ function historyPoint({ atMs, counts }: TimeBucket<Record<string, number>>): His
 }
 
 function leftOutOf(sums: Counts): History['leftOut'] {
-  const named = sums.under('left out ').map(([name, times]) => {
+  const named = sums.under(LEFT_OUT).map(([name, times]) => {
     const [path = '', id = ''] = name.split(' ');
     return { id: id === '' ? null : id, path, times };
   });

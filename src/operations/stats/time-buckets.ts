@@ -3,7 +3,7 @@
  * in a bucket, whole, again and again: writing it twice changes nothing, and what could not be written is written when Redis
  * is back. What a process has counted outlives it until the hour is over, so that no restart makes a sum go back.
  */
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { Clock } from '../../time/clock.ts';
 import type { RedisLink } from '../../redis/connection.ts';
 import { stepKey } from '../../redis/names.ts';
@@ -17,10 +17,12 @@ export interface BucketSharing {
   /** This process: no other has ever had this name. */
   readonly self: string;
   readonly timers: Timers;
+  /** What each worker of this gateway has counted, this one included, as `own` returns it; null without workers. */
+  readonly siblings: (() => Promise<readonly unknown[]>) | null;
 }
 
-/** Whose counts were read: `cut-off`: only those of this process, because Redis does not answer. */
-export type Whose = 'fleet' | 'process' | 'cut-off';
+/** Whose counts were read: `cut-off`: only those of this process, or of so many workers, because Redis does not answer. */
+export type Whose = 'fleet' | 'process' | { readonly cutOff: number };
 
 export interface TimeBucket<W> {
   /** When it began, Unix milliseconds. */
@@ -32,6 +34,10 @@ export interface TimeBucket<W> {
 export interface BucketOptions<C, W> {
   readonly name: string;
   readonly stepMs: number;
+  /** How long steps are shown; an hour by default. */
+  readonly spanMs?: number;
+  /** Called with the counts of a step when the next one begins, and when the process stops. */
+  readonly onEnd?: (atMs: number, counts: C) => void;
   /** Counts of a new step. JSON.stringify writes them. */
   readonly begin: () => C;
   /** Counts as they are written. What is not of this form, such as another release's, is left out. */
@@ -40,8 +46,6 @@ export interface BucketOptions<C, W> {
 
 export const HOUR_MS = 3_600_000;
 const WRITE_EVERY_MS = 2000;
-/** Longer than it is shown, so that no step expires meanwhile. */
-const KEPT_FOR_MS = 2 * HOUR_MS;
 
 /** KEYS: steps. ARGV: the process, for how long they are kept, and what it has counted in each of them. */
 const WRITE = defineScript(
@@ -62,6 +66,8 @@ export class TimeBuckets<C, W> {
   readonly #own = new Map<number, C>();
   /** When the steps began that are not yet in Redis as they are here. */
   #changed = new Set<number>();
+  /** The step whose end was not reported yet. */
+  #underWay: { readonly atMs: number; readonly counts: C } | null = null;
   #cancel: () => void = () => undefined;
 
   /** `sharing` is null for a gateway without Redis. */
@@ -72,34 +78,74 @@ export class TimeBuckets<C, W> {
     if (sharing !== null) this.#writeAfterAWhile(sharing);
   }
 
+  get name(): string {
+    return this.#options.name;
+  }
+
   /** This process's counts of the step under way, to be added to at once. */
   now(): C {
-    const { stepMs, begin } = this.#options;
-    const nowMs = this.#clock.nowMs();
-    const atMs = nowMs - (nowMs % stepMs);
+    return this.of(this.#clock.nowMs());
+  }
+
+  /** The same of the step at that time. */
+  of(timeMs: number): C {
+    const { stepMs, spanMs = HOUR_MS, begin } = this.#options;
+    const atMs = timeMs - (timeMs % stepMs);
     if (this.#sharing !== null) this.#changed.add(atMs);
     const known = this.#own.get(atMs);
     if (known !== undefined) return known;
+    this.#end();
     const counts = begin();
     this.#own.set(atMs, counts);
-    for (const old of this.#own.keys()) if (old <= atMs - HOUR_MS) this.#own.delete(old);
+    this.#underWay = { atMs, counts };
+    for (const old of this.#own.keys()) if (old <= atMs - spanMs) this.#own.delete(old);
     return counts;
+  }
+
+  #end(): void {
+    if (this.#underWay !== null) this.#options.onEnd?.(this.#underWay.atMs, this.#underWay.counts);
+    this.#underWay = null;
   }
 
   /** Oldest first, without gaps, since the first step with counts; the last one is under way. Never rejects. */
   async read(): Promise<{ readonly whose: Whose; readonly steps: readonly TimeBucket<W>[] }> {
-    const times = bucketTimes(this.#options.stepMs, this.#clock.nowMs());
+    const { stepMs, spanMs } = this.#options;
+    const times = bucketTimes(stepMs, this.#clock.nowMs(), spanMs);
     const own = times.map((atMs) => this.#ownCounts(atMs));
     const sharing = this.#sharing?.link.isUp() === true ? this.#sharing : null;
     const others = sharing && (await readBuckets(sharing.link, this.#options, times, sharing.self).catch(() => null));
+    const workers = others === null ? await this.#ofWorkers(times) : [];
     const steps = times.map((atMs, index) => ({
       atMs,
-      counts: [...(own[index] ?? []), ...(others?.[index] ?? [])],
+      counts:
+        workers.length > 0
+          ? workers.flatMap((worker) => worker[index] ?? [])
+          : [...(own[index] ?? []), ...(others?.[index] ?? [])],
     }));
     // Without any counts only the step under way is left.
     const first = steps.findIndex(({ counts }) => counts.length > 0);
-    const whose = others !== null ? 'fleet' : this.#sharing === null ? 'process' : 'cut-off';
+    const cutOff = { cutOff: Math.max(1, workers.length) };
+    const whose = others !== null ? 'fleet' : this.#sharing === null ? 'process' : cutOff;
     return { whose, steps: steps.slice(first) };
+  }
+
+  /** The counts of this process by the beginning of the step, for another worker. */
+  own(): Readonly<Record<string, C>> {
+    return Object.fromEntries(this.#own);
+  }
+
+  /** By worker and step; none if they do not answer, or there are none. */
+  async #ofWorkers(times: readonly number[]): Promise<readonly (readonly (readonly W[])[])[]> {
+    const { name, schema } = this.#options;
+    const reports = (await this.#sharing?.siblings?.().catch(() => [])) ?? [];
+    const own = z.looseObject({ [name]: z.record(z.string(), z.unknown()) });
+    return reports.flatMap((report) => {
+      const counts = own.safeParse(report).data?.[name];
+      if (counts === undefined) return [];
+      return [
+        times.map((atMs) => schema.safeParse(counts[atMs]).data).map((step) => (step === undefined ? [] : [step])),
+      ];
+    });
   }
 
   #ownCounts(atMs: number): readonly W[] {
@@ -110,6 +156,7 @@ export class TimeBuckets<C, W> {
   /** Resolves once what other processes are to know is in Redis, or cannot be written. */
   async close(): Promise<void> {
     this.#cancel();
+    this.#end();
     if (this.#sharing !== null) await this.#write(this.#sharing);
   }
 
@@ -129,19 +176,22 @@ export class TimeBuckets<C, W> {
     });
     this.#changed = new Set();
     if (changed.length === 0) return;
-    const keys = changed.map(({ atMs }) => stepKey(this.#options.name, atMs));
+    const { name, spanMs = HOUR_MS } = this.#options;
+    const keys = changed.map(({ atMs }) => stepKey(name, atMs));
+    // Longer than it is shown, so that no step expires meanwhile.
+    const keptForMs = 2 * spanMs;
     try {
-      await runScript(link, WRITE, { keys, args: [self, KEPT_FOR_MS, ...changed.map(({ text }) => text)] });
+      await runScript(link, WRITE, { keys, args: [self, keptForMs, ...changed.map(({ text }) => text)] });
     } catch {
       for (const { atMs } of changed) this.#changed.add(atMs);
     }
   }
 }
 
-/** When the steps of the last hour began, oldest first; the last one is under way. */
-export function bucketTimes(stepMs: number, nowMs: number): readonly number[] {
+/** When the steps of the last hour, or of a longer span, began, oldest first; the last one is under way. */
+export function bucketTimes(stepMs: number, nowMs: number, spanMs = HOUR_MS): readonly number[] {
   const last = nowMs - (nowMs % stepMs);
-  const count = HOUR_MS / stepMs;
+  const count = spanMs / stepMs;
   return Array.from({ length: count }, (_, index) => last - (count - 1 - index) * stepMs);
 }
 

@@ -111,6 +111,7 @@ export async function askEverything(gateway: TestGateway): Promise<readonly Exch
       '/api/config',
       '/api/audit',
       '/api/fleet',
+      '/api/health',
       '/api/keys',
       '/api/keys?limit=1',
       '/api/key-use',

@@ -55,6 +55,7 @@ describe('/api/cache', () => {
       ...ALONE,
       since: START,
       memory: { entries: 0, bytes: 0, maxBytes: MEMORY_BYTES },
+      redis: [],
       classes: CLASSES.map((name) => ({
         class: name,
         reads: 0,
@@ -303,11 +304,15 @@ describe('/api/cache/history', () => {
     scope: z.literal('process'),
     processes: z.literal(1),
     problem: z.null(),
+    since: z.string(),
     stepMs: z.literal(30_000),
+    leftOut: z.array(z.unknown()),
     points: z.array(
       z.strictObject({
         at: z.string(),
+        p50Ms: z.number().nullable(),
         p99Ms: z.number().nullable(),
+        records: z.object({ listed: z.number(), leftOut: z.number() }),
         staleOnError: z.number(),
         statuses: z.record(z.string(), z.number()),
         classes: z.record(z.string(), z.unknown()),
@@ -315,7 +320,13 @@ describe('/api/cache/history', () => {
     ),
   });
   const history = async () => historySchema.parse(await show('/api/cache/history'));
-  const QUIET = { p99Ms: null, staleOnError: 0, statuses: {} };
+  const QUIET = {
+    p50Ms: null,
+    p99Ms: null,
+    staleOnError: 0,
+    records: { listed: 0, leftOut: 0 },
+    statuses: {},
+  };
   const nothing = Object.fromEntries(CLASSES.map((name) => [name, NONE]));
 
   test('counts reads, hits, store calls and failures by class in steps of half a minute', async () => {
@@ -329,12 +340,16 @@ describe('/api/cache/history', () => {
     heal();
     expect(await history()).toEqual({
       ...ALONE,
+      since: START,
       stepMs: 30_000,
+      leftOut: [],
       points: [
         {
           at: START,
+          ...QUIET,
+          p50Ms: 0,
           p99Ms: 0,
-          staleOnError: 0,
+          records: { listed: 1, leftOut: 0 },
           statuses: { 200: 4, 404: 1 },
           classes: {
             ...nothing,
@@ -346,8 +361,9 @@ describe('/api/cache/history', () => {
         { at: '2026-01-15T12:00:30.000Z', ...QUIET, classes: nothing },
         {
           at: '2026-01-15T12:01:00.000Z',
+          ...QUIET,
+          p50Ms: 0,
           p99Ms: 0,
-          staleOnError: 0,
           statuses: { 500: 1 },
           classes: { ...nothing, transcript: { reads: 1, hits: 0, storeCalls: 1, failed: 1 } },
         },

@@ -29,19 +29,20 @@ describe('/readyz', () => {
     let ready = 0;
     gateway = await startTestGateway({
       workers: {
-        status: () => ({ ready, wanted: 2, sinceMs: Date.parse(START) }),
+        status: () => ({ ready, wanted: 2, sinceMs: Date.parse(START), silent: [] }),
         metrics: async () => '',
         hasRedisAnswered: () => true,
         redisAnswered: () => undefined,
+        counts: async () => [],
       },
     });
     const answer = await gateway.admin('GET', '/readyz');
     expect([answer.status, answer.json]).toMatchObject([503, { status: 'starting' }]);
-    expect(answer.text).toContain('0 of 2 are ready');
+    expect(answer.text).toContain('0 of 2 workers answer');
     ready = 1;
     const later = await gateway.admin('GET', '/readyz');
     expect([later.status, later.json]).toMatchObject([200, { status: 'ready' }]);
-    expect(later.text).toContain('1 of 2 are ready');
+    expect(later.text).toContain('1 of 2 workers answer');
   });
 
   test('is JSON with one line per dependency, and 200 while the store is down', async () => {

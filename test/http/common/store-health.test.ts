@@ -86,6 +86,17 @@ test('a store that fails now and then is failing all the time', async () => {
   }
 });
 
+test('the text of a trouble that changes with each call changes twice in four seconds', async () => {
+  const gateway = await startUpstreamGateway();
+  const texts = new Set<string>();
+  for (const status of [500, 501, 502, 503, 504]) {
+    gateway.store.setFaults({ status });
+    await gateway.read(`at_${status}`);
+    texts.add(JSON.stringify(await healthOf(gateway)));
+  }
+  expect([...texts].map((text) => /with (\d+)/.exec(text)?.[1])).toEqual(['500', '501', '502']);
+});
+
 const named = (detail: string) => ({ status: 'ok', detail });
 
 /** Reads so many calls at once; each is answered after that time. */

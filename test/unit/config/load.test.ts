@@ -146,7 +146,7 @@ describe('the file', () => {
     ],
     [
       'sever: {}',
-      'sever (my.yaml): there is no such setting; did you mean "server"?; allowed: server, admin, redis, upstream, keys, rateLimit, api, cache, log',
+      'sever (my.yaml): there is no such setting; did you mean "server"?; allowed: server, admin, redis, upstream, keys, rateLimit, api, cache, objectives, log',
     ],
     [
       'cache: {classes: {list: {freshMs: 1s}}}',
@@ -158,11 +158,11 @@ describe('the file', () => {
     ],
     [
       'telemetry: {}\n',
-      'telemetry (my.yaml): there is no such setting; allowed: server, admin, redis, upstream, keys, rateLimit, api, cache, log',
+      'telemetry (my.yaml): there is no such setting; allowed: server, admin, redis, upstream, keys, rateLimit, api, cache, objectives, log',
     ],
     [
       '__proto__: {a: 1}',
-      '__proto__ (my.yaml): there is no such setting; allowed: server, admin, redis, upstream, keys, rateLimit, api, cache, log',
+      '__proto__ (my.yaml): there is no such setting; allowed: server, admin, redis, upstream, keys, rateLimit, api, cache, objectives, log',
     ],
     [
       'cache: 3',

@@ -1,15 +1,15 @@
-/** The page: who is signed in, whether all is well, and the three views. */
+/** The page: who is signed in, and the three views below the headline. */
 import { html } from 'htm/preact';
 import { render } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { hasToken, session, signIn, signOut } from './api.js';
 import { CacheView } from './cache.js';
-import { moment, roughly } from './format.js';
+import { Headline } from './headline.js';
 import { HealthView } from './health.js';
 import { KeysView } from './keys.js';
-import { announce, live, refreshAll, startPolling } from './live.js';
+import { live, refreshAll, startPolling } from './live.js';
 import { useStore } from './store.js';
-import { button, Form, Sign, TextField, useMay } from './ui.js';
+import { button, Form, TextField, useMay } from './ui.js';
 
 /** Each with the endpoint that its reader must be allowed. */
 const VIEWS = /** @type {const} */ ([
@@ -26,7 +26,7 @@ function App() {
   const shown = useView(views);
   return html`<${Header} views=${views} current=${shown?.[0] ?? ''} />
     <main>
-      <${StatusBar} />
+      <${Headline} />
       ${isOpen ? shown !== undefined && html`<${shown[2]} />` : html`<${SignIn} />`}
     </main>`;
 }
@@ -94,64 +94,6 @@ function SignIn() {
       />
     <//>
   </section>`;
-}
-
-/** Listed by readiness as a dependency, but it is somebody's will and no trouble. */
-const MAINTENANCE = 'maintenance';
-
-/**
- * The state of the gateway, in a word and a sentence.
- * @param {import('./api.js').Answer<'readyz'>} readiness
- * @returns {{ readonly kind: import('./ui.js').Kind, readonly word: string, readonly sentence: string }}
- */
-function overall({ status, dependencies }) {
-  if (status === 'starting') return { kind: 'bad', word: 'Starting', sentence: 'This process serves no requests yet.' };
-  if (status === 'draining') {
-    return { kind: 'bad', word: 'Draining', sentence: 'This process is shutting down; send requests elsewhere.' };
-  }
-  const lost = dependencies.find(({ name, detail }) => name === 'keys' && detail.startsWith('Redis lost its data'));
-  if (lost !== undefined) return { kind: 'bad', word: 'Keys lost', sentence: `${lost.detail}.` };
-  const degraded = dependencies.filter((one) => one.status === 'degraded').map(({ name }) => name);
-  const troubled = degraded.filter((name) => name !== MAINTENANCE);
-  if (troubled.length > 0) {
-    return { kind: 'warn', word: 'Degraded', sentence: `Some requests may fail. In trouble: ${troubled.join(', ')}.` };
-  }
-  if (degraded.length > 0) {
-    return { kind: 'warn', word: 'Maintenance', sentence: 'The store is not called; only copies are served.' };
-  }
-  return { kind: 'good', word: 'Ready', sentence: 'Requests are served, and nothing is known to be in trouble.' };
-}
-
-function StatusBar() {
-  const may = useMay();
-  const { data, atMs, error } = useStore(live.readiness);
-  const asOf = data === null ? '' : ` What is shown is from ${moment(atMs)}.`;
-  const { kind, word, sentence } =
-    error !== null
-      ? { kind: 'bad', word: 'No answer', sentence: `${error}${asOf}` }
-      : data === null
-        ? { kind: 'unknown', word: 'Loading …', sentence: '' }
-        : overall(data);
-  useEffect(() => {
-    document.title = kind === 'good' ? 'evalgate' : `${word} · evalgate`;
-    announce(`${word}. ${sentence}`);
-    // The gateway is back, or has changed: everything on the screen is fetched at once.
-    if (error === null) void refreshAll();
-  }, [kind, word]);
-  return html`<div class="status">
-    <p>
-      <${Sign} kind=${kind} /><strong>${word}</strong> ${sentence}
-      ${may('showMaintenance') && html`<${MaintenanceEnd} />`}
-    </p>
-  </div>`;
-}
-
-function MaintenanceEnd() {
-  const { data } = useStore(live.maintenance);
-  if (data === null || data.until === null || !session.value.isOpen) return null;
-  const leftMs = Date.parse(data.until) - Date.now();
-  if (leftMs <= 0) return null;
-  return html`Maintenance ends in ${roughly(leftMs)}, at ${moment(data.until)}; <a href="#cache">change it</a>.`;
 }
 
 const THEMES = ['system', 'light', 'dark'];

@@ -10,7 +10,7 @@ const SHOWN_FIRST = 20;
 export function Audit({ data: { entries, problem } }) {
   const [isAll, setAll] = useState(false);
   const rows = entries.slice(0, isAll ? undefined : SHOWN_FIRST).map(({ at, who, action, target, from, to }, index) => {
-    const what = html`${ACTIONS.get(action) ?? action} <code>${target}</code>`;
+    const what = html`${wordsOf(action)} <code>${target}</code>`;
     return { key: String(entries.length - index), cells: [moment(at), who, what, differenceText(from, to)] };
   });
   const label = isAll ? 'Show the newest only' : `Show all ${count(entries.length)}`;
@@ -18,6 +18,13 @@ export function Audit({ data: { entries, problem } }) {
   return html`${problem !== null && html`<p><${Sign} kind="warn" />${problem}.</p>`}
   ${table('Audit', ['When', 'Who', 'What', 'Change'], rows, none)}
   ${entries.length > SHOWN_FIRST && html`<div>${button(label, () => setAll(!isAll))}</div>`}`;
+}
+
+/**
+ * @param {string} action
+ */
+export function wordsOf(action) {
+  return ACTIONS.get(action) ?? action;
 }
 
 const ACTIONS = new Map([

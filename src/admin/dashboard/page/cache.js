@@ -13,14 +13,14 @@ export function CacheView() {
   const mayPurge = useMay()('purge');
   return html`<div class="view">
     <${Panel} id="ttls" title="TTLs" of=${live.ttls} show=${Ttls} />
-    <${Panel} id="what-if" title="What if" of=${live.advice} show=${WhatIf} />
-    <${Panel} id="misses" title="Why reads miss" of=${live.stats} show=${Misses} />
-    <${Panel} id="top" title="Top by store load" of=${live.top} show=${Top} />
+    <${Panel} id="what-if" title="What if" of=${live.advice} show=${WhatIf} folds />
+    <${Panel} id="misses" title="Why reads miss" of=${live.stats} show=${Misses} folds />
+    <${Panel} id="top" title="Top by store load" of=${live.top} show=${Top} folds />
     <div class="halves">
       ${mayPurge && html`<${Panel} id="purge" title="Purge" of=${live.readiness} show=${PurgeForm} />`}
       <${Panel} id="maintenance" title="Maintenance" of=${live.maintenance} show=${Maintenance} />
     </div>
-    <${Panel} id="explain" title="Explain a path" of=${live.keys} show=${Explain} />
+    <${Panel} id="explain" title="Explain a path" of=${live.keys} show=${Explain} folds />
   </div>`;
 }
 

@@ -1,97 +1,193 @@
-/** Line charts in SVG. Their colours come from the style sheet, so that they follow the theme. */
+/** Line charts by uPlot, in the colours of the style sheet, so that they follow the theme. */
 import { html } from 'htm/preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { NONE } from './format.js';
+
+/** @typedef {import('uplot')} uPlot */
+/** Null where it can't begin: it asks Intl for the language of the browser, which may be one that Intl refuses. */
+const library = await import('uplot').then(
+  ({ default: loaded }) => loaded,
+  () => null,
+);
 
 /**
  * @typedef {object} Line
  * @property {string} id For the style sheet.
+ * @property {string} label
  * @property {readonly (readonly [number, number | null])[]} points Null is a gap.
  */
+
+/** @typedef {{ readonly at: number, readonly kind: string, readonly text: string }} Mark A vertical line. */
 
 /**
  * @typedef {object} ChartProps
  * @property {string} title The numbers stand in a table beside it, for those who can't see the lines.
+ * @property {string} [note] How the values were averaged.
  * @property {readonly Line[]} lines
- * @property {{ readonly from: number, readonly to: number, readonly ticks: readonly { readonly at: number, readonly text: string }[] }} x
+ * @property {{ readonly from: number, readonly to: number, readonly ticks: readonly { readonly at: number, readonly text: string }[], readonly format: (at: number) => string }} x
  * @property {{ readonly top: number, readonly format: (value: number) => string }} y From 0 to `top`.
- * @property {readonly { readonly at: number, readonly kind: string }[]} [marks] Vertical lines.
+ * @property {readonly Mark[]} [marks]
+ * @property {boolean} [isAlone] One line: its value at the pointer is in the caption, without a legend.
  */
 
-/** In pixels; the drawing lies within these margins. */
-const HEIGHT = 170;
-const [LEFT, RIGHT, TOP, BOTTOM] = [56, 14, 8, 24];
+const HEIGHT = 150;
+/** A mark is named while the pointer is so near, in pixels. */
+const NEAR = 8;
 
 /** @param {ChartProps} props */
-export function LineChart({ title, lines, x, y, marks = [] }) {
-  const [ref, width] = useWidth();
-  const perX = (width - LEFT - RIGHT) / (x.to - x.from || 1);
-  const atX = (/** @type {number} */ value) => LEFT + (value - x.from) * perX;
-  const atY = (/** @type {number} */ value) => HEIGHT - BOTTOM - (value / y.top) * (HEIGHT - TOP - BOTTOM);
-  const upright = (/** @type {number} */ at) => `M${atX(at)} ${atY(0)}V${atY(y.top)}`;
-  const pathOf = (/** @type {Line} */ { points }) =>
-    path(points.map(([at, value]) => [atX(at), value === null ? null : atY(value)]));
-  return html`<figure ref=${ref}>
-    <figcaption>${title}</figcaption>
-    <svg class="chart" role="img" aria-label=${title} width=${width} height=${HEIGHT}>
-      ${[0, y.top / 2, y.top].map(
-        (value) =>
-          html`<path class="grid" d="M${LEFT} ${atY(value)}H${width - RIGHT}" />
-            <text text-anchor="end" x=${LEFT - 6} y=${atY(value) + 4}>${y.format(value)}</text>`,
-      )}
-      ${x.ticks.map(
-        ({ at, text }) =>
-          html`<path class="grid" d=${upright(at)} /><text text-anchor="middle" x=${atX(at)} y=${HEIGHT - 6}
-              >${text}</text
-            >`,
-      )}
-      ${marks.map(({ at, kind }) => html`<path class="mark mark-${kind}" d=${upright(at)} />`)}
-      ${lines.map((line) => html`<path key=${line.id} class="line line-${line.id}" d=${pathOf(line)} />`)}
-    </svg>
+export function LineChart(props) {
+  const { title, note = '', lines } = props;
+  const ref = useRef(/** @type {HTMLElement | null} */ (null));
+  const latest = useRef(props);
+  const chart = useRef(/** @type {uPlot | null} */ (null));
+  const [named, setNamed] = useState('');
+  latest.current = props;
+  // Lines that come or go make another chart; new values do not.
+  useEffect(() => {
+    const { current: place } = ref;
+    if (place === null || library === null) return undefined;
+    const made = new library(optionsOf(latest, setNamed), dataOf(lines), place);
+    chart.current = made;
+    const observer = new ResizeObserver(([entry]) =>
+      made.setSize({ width: Math.max(160, Math.floor(entry?.contentRect.width ?? 0)), height: HEIGHT }),
+    );
+    observer.observe(place);
+    return () => {
+      observer.disconnect();
+      made.destroy();
+    };
+  }, [lines.map(({ id }) => id).join(' ')]);
+  useEffect(() => chart.current?.setData(dataOf(lines)));
+  const caption = named === '' ? note : named;
+  return html`<figure aria-label=${title}>
+    <figcaption>${title}${caption !== '' && ` · ${caption}`}</figcaption>
+    <div class="plot" ref=${ref}>${library === null && 'No charts: the language of this browser is not known.'}</div>
   </figure>`;
 }
 
 /**
- * A line without axes.
- * @param {{ readonly values: readonly (number | null)[] }} props
+ * One column of times, and one of values for each line.
+ * @param {readonly Line[]} lines
+ * @returns {import('uplot').AlignedData}
  */
-export function Sparkline({ values }) {
-  const top = Math.max(0, ...values.map((value) => value ?? 0)) || 1;
-  const step = 100 / Math.max(1, values.length - 1);
-  const d = path(values.map((value, index) => [index * step, value === null ? null : 29 - (value / top) * 28]));
-  return html`<svg class="spark" viewBox="0 0 100 30" preserveAspectRatio="none" aria-hidden="true">
-    <path class="line" d=${d} vector-effect="non-scaling-stroke" />
-  </svg>`;
+function dataOf(lines) {
+  const times = [...new Set(lines.flatMap(({ points }) => points.map(([at]) => at)))].toSorted((a, b) => a - b);
+  const columns = lines.map(({ points }) => {
+    const values = new Map(points);
+    return times.map((at) => values.get(at) ?? null);
+  });
+  return [times, ...columns];
 }
 
 /**
- * Moves to each point that follows a gap, and draws to all others. A point alone becomes a short line.
- * @param {readonly (readonly [number, number | null])[]} spots
+ * Everything is read from the newest properties when it is drawn.
+ * @param {{ readonly current: ChartProps }} latest
+ * @param {(text: string) => void} setNamed Of the mark at the pointer; empty for none.
+ * @returns {import('uplot').Options}
  */
-function path(spots) {
-  let d = '';
-  for (const [index, [x, y]] of spots.entries()) {
-    if (y === null) continue;
-    const isFirst = (spots[index - 1]?.[1] ?? null) === null;
-    d += `${isFirst ? 'M' : 'L'}${x.toFixed(1)} ${y.toFixed(1)}${isFirst ? 'h1' : ''}`;
-  }
-  return d;
+function optionsOf(latest, setNamed) {
+  const axis = { stroke: () => styleOf('axis').stroke, font: '11px system-ui, sans-serif', ticks: { show: false } };
+  const grid = { stroke: () => styleOf('grid').stroke, width: 1 };
+  return {
+    width: 300,
+    height: HEIGHT,
+    scales: {
+      x: { time: false, range: () => [latest.current.x.from, latest.current.x.to] },
+      y: { range: () => [0, latest.current.y.top] },
+    },
+    axes: [
+      {
+        ...axis,
+        grid,
+        size: 22,
+        gap: 2,
+        splits: () => latest.current.x.ticks.map(({ at }) => at),
+        values: () => latest.current.x.ticks.map(({ text }) => text),
+      },
+      {
+        ...axis,
+        grid,
+        size: 62,
+        splits: () => [0, 0.5, 1].map((share) => share * latest.current.y.top),
+        values: (_chart, splits) => splits.map((value) => latest.current.y.format(value)),
+      },
+    ],
+    series: [
+      { label: 'At', value: (_chart, at) => (at === null ? NONE : latest.current.x.format(at)) },
+      ...latest.current.lines.map(({ id, label }) => ({
+        label,
+        stroke: () => styleOf(`line line-${id}`).stroke,
+        width: 1.75,
+        dash: styleOf(`line line-${id}`).dash,
+        points: { show: false },
+        value: (/** @type {uPlot} */ _chart, /** @type {number | null} */ value) =>
+          value === null ? NONE : latest.current.y.format(value),
+      })),
+    ],
+    cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
+    legend: { show: latest.current.isAlone !== true, markers: { width: 2 } },
+    hooks: {
+      draw: [(chart) => drawMarks(chart, latest.current.marks ?? [])],
+      setCursor: [(chart) => setNamed(saidAt(chart, latest.current))],
+    },
+  };
 }
 
-/** The width of an element in pixels, also after it has changed. */
-function useWidth() {
-  const ref = useRef(/** @type {HTMLElement | null} */ (null));
-  const [width, setWidth] = useState(300);
-  useEffect(() => {
-    const observer = new ResizeObserver(([entry]) => setWidth(Math.max(160, entry?.contentRect.width ?? 0)));
-    if (ref.current !== null) observer.observe(ref.current);
-    return () => observer.disconnect();
-  }, []);
-  return /** @type {const} */ ([ref, width]);
+/**
+ * @param {uPlot} chart
+ * @param {readonly Mark[]} marks
+ */
+function drawMarks(chart, marks) {
+  const { ctx, bbox } = chart;
+  ctx.save();
+  for (const { at, kind } of marks) {
+    const x = Math.round(chart.valToPos(at, 'x', true));
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    const { stroke, dash, width } = styleOf(`mark mark-${kind}`);
+    ctx.strokeStyle = stroke;
+    ctx.lineWidth = width * devicePixelRatio;
+    ctx.setLineDash(dash.map((length) => length * devicePixelRatio));
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+  }
+  ctx.restore();
+}
+
+/**
+ * What stands at the pointer: the marks, and the value if there is no legend.
+ * @param {uPlot} chart
+ * @param {ChartProps} props
+ */
+function saidAt(chart, { marks = [], isAlone = false, lines, x, y }) {
+  const { left = -1, idx } = chart.cursor;
+  const near = marks.filter(({ at }) => left >= 0 && Math.abs(chart.valToPos(at, 'x') - left) <= NEAR);
+  const named = near.map(({ text }) => text);
+  const at = chart.data[0][idx ?? -1];
+  if (!isAlone || at === undefined || left < 0) return named.join('; ');
+  const value = lines.flatMap(({ points }) => points.find(([one]) => one === at)?.[1] ?? [])[0];
+  return [`${x.format(at)}: ${value === undefined ? NONE : y.format(value)}`, ...named].join('; ');
+}
+
+/**
+ * How the style sheet draws a line of that class: canvas knows neither classes nor light-dark().
+ * @param {string} name
+ */
+function styleOf(name) {
+  const probe = document.createElementNS('http://www.w3.org/2000/svg', 'path');
+  probe.setAttribute('class', name);
+  document.getElementById('probe')?.append(probe);
+  const { stroke, strokeDasharray, strokeWidth } = getComputedStyle(probe);
+  const dash = strokeDasharray === 'none' ? [] : strokeDasharray.split(',').map((length) => Number.parseFloat(length));
+  const style = { stroke, dash, width: Number.parseFloat(strokeWidth) || 1 };
+  probe.remove();
+  return style;
 }
 
 /**
  * A round number above the highest value of some lines.
- * @param {readonly Line[]} lines
+ * @param {readonly Pick<Line, 'points'>[]} lines
  */
 export function roundTop(lines) {
   const highest = Math.max(0, ...lines.flatMap(({ points }) => points.map(([, value]) => value ?? 0)));

@@ -41,7 +41,7 @@ export function callsPerRead({ reads, storeCalls }) {
 
 /**
  * Without the step under way: it still counts, so its rates would be too low.
- * @param {History} history
+ * @param {Pick<History, 'points' | 'stepMs'>} history
  * @param {number} nowMs
  * @returns {readonly Point[]}
  */
@@ -60,26 +60,19 @@ export function lastMinute({ stepMs, points }, nowMs) {
   return { recent, counts: sum(recent, null), seconds };
 }
 
-/** Half a minute with few reads says little: each point of a line is made of this many steps. */
-const WINDOW = 4;
-
 /**
- * A line over time for one class. It has a gap where a step has neither reads nor calls: nothing is known of that time.
+ * A line over time. It has a gap where a step has neither requests nor calls: nothing is known of that time.
  * @param {readonly Point[]} points Only steps that are over.
- * @param {string | null} cacheClass
- * @param {number} stepMs
- * @param {(counts: Counts, seconds: number) => number | null} valueOf
+ * @param {{ readonly stepMs: number, readonly steps: number }} averaged Each point of the line is made of so many steps.
+ * @param {(points: readonly Point[], seconds: number) => number | null} valueOf
  * @returns {readonly (readonly [number, number | null])[]} Unix milliseconds and value.
  */
-export function lineOf(points, cacheClass, stepMs, valueOf) {
+export function lineOf(points, { stepMs, steps }, valueOf) {
   return points.map((point, index) => {
-    const own = sum([point], cacheClass);
-    const window = points.slice(Math.max(0, index + 1 - WINDOW), index + 1);
-    const isGap = own.reads === 0 && own.storeCalls === 0;
-    return [
-      Date.parse(point.at) + stepMs,
-      isGap ? null : valueOf(sum(window, cacheClass), (window.length * stepMs) / 1000),
-    ];
+    const { reads, storeCalls } = sum([point], null);
+    const isGap = reads === 0 && storeCalls === 0 && Object.keys(point.statuses).length === 0;
+    const window = points.slice(Math.max(0, index + 1 - steps), index + 1);
+    return [Date.parse(point.at) + stepMs, isGap ? null : valueOf(window, (window.length * stepMs) / 1000)];
   });
 }
 

@@ -1,26 +1,48 @@
-/** The Health view: is the gateway all right now, and how was the last hour. */
+/** The Health view: is the gateway all right now, and how was the last quarter of an hour, hour and day. */
 import { html } from 'htm/preact';
-import { LineChart, roundTop, Sparkline } from './chart.js';
-import { count, decimal, duration, moment, percent, rate, roughly, timeOfDay } from './format.js';
-import { callsPerRead, hitRatio, lastMinute, lineOf, stepsOver, sum, total } from './health-data.js';
+import { LineChart, roundTop } from './chart.js';
 import { CLASSES } from './declared.js';
+import { Changes, useEvents } from './events.js';
+import { bytes, count, decimal, duration, moment, NONE, percent, rate, roughly, timeOfDay } from './format.js';
+import { callsPerRead, hitRatio, lastMinute, lineOf, stepsOver, sum, total } from './health-data.js';
 import { live } from './live.js';
-import { useStore } from './store.js';
-import { Panel, Sign, table, whose } from './ui.js';
+import { Store, useStore } from './store.js';
+import { button, Panel, Sign, table, useAllowed, useMay, whose } from './ui.js';
 
 /** @typedef {import('./api.js').Answer<'history'>} History */
-/** @typedef {Parameters<typeof lineOf>[3]} ValueOf */
+/** @typedef {Parameters<typeof lineOf>[2]} ValueOf */
+
+/**
+ * What the charts show. `steps`: so many are averaged, so that a step with few requests says something.
+ * @typedef {{ readonly label: string, readonly ms: number, readonly steps: number, readonly tickMs: number, readonly note: string }} Range
+ */
+const RANGES = /** @type {const} */ ([
+  { label: '15 min', ms: 900_000, steps: 2, tickMs: 300_000, note: 'a minute' },
+  { label: '1 h', ms: 3_600_000, steps: 4, tickMs: 900_000, note: '2 minutes' },
+  { label: '24 h', ms: 86_400_000, steps: 1, tickMs: 14_400_000, note: '10 minutes' },
+]);
+/** @type {Store<Range>} */
+const range = new Store(RANGES[1]);
+const DAY_MS = RANGES[2].ms;
 
 export function HealthView() {
+  const mayKeys = useMay()('keyUse');
+  const isDay = useStore(range).ms === DAY_MS;
+  const of = isDay ? live.day : live.history;
   return html`<div class="view">
     <${Panel} id="now" title="Now" of=${live.history} show=${Tiles} />
-    <${Panel} id="hour" title="Last hour by class" of=${live.history} show=${Hour} />
+    <${Panel} id="traffic" title="Requests and read times" of=${of} show=${Traffic} />
+    <${Panel} id="hour" title="By class" of=${of} show=${Classes} />
     <div class="halves">
       <${Panel} id="readiness" title="Readiness" of=${live.readiness} show=${Dependencies} />
+      <${Panel} id="changes" title="State changes" of=${live.health} show=${Changes} />
       <${Panel} id="requests" title="Requests by status" of=${live.history} show=${Requests} />
+      <${Panel} id="left-out" title="Records left out of lists" of=${live.history} show=${LeftOut} />
+      ${mayKeys && html`<${Panel} id="consumers" title="By API key" of=${live.keyUse} show=${KeyUse} />`}
+      <${Panel} id="workspaces" title="By workspace" of=${live.top} show=${Workspaces} />
+      <${Panel} id="memory" title="Memory" of=${live.stats} show=${Memory} />
+      <${Panel} id="instances" title="Processes" of=${live.fleet} show=${Processes} />
     </div>
-    <${Panel} id="left-out" title="Records left out of lists" of=${live.history} show=${LeftOut} />
-    <${Panel} id="instances" title="Processes" of=${live.fleet} show=${Processes} />
   </div>`;
 }
 
@@ -80,79 +102,133 @@ function Processes({ data: { members, problem } }) {
   ${table('Processes', ['Process', 'Status', 'Last heard', 'Version', 'Up'], rows)}`;
 }
 
-/**
- * The numbers to look at first: of the last minute, over a line of the last hour.
- * @param {{ readonly data: History }} props
- */
-function Tiles({ data }) {
-  const nowMs = Date.now();
-  const { recent, counts, seconds } = lastMinute(data, nowMs);
-  const over = stepsOver(data, nowMs);
-  const line = (/** @type {ValueOf} */ valueOf) => lineOf(over, null, data.stepMs, valueOf).map(([, y]) => y);
-  const slowest = Math.max(-1, ...recent.map(({ p99Ms }) => p99Ms ?? -1));
-  const stales = over.map(({ staleOnError, p99Ms }) => (p99Ms === null ? null : staleOnError));
-  const storeRate = `${rate(counts.storeCalls / seconds)} to the store`;
-  const inHour = sum(data.points, null);
-  const tiles = [
-    ['Hit ratio', percent(hitRatio(counts)), 'served without waiting for the store', line(hitRatio)],
-    [
-      'Reads',
-      rate(counts.reads / seconds),
-      `${count(counts.reads)} in the last minute`,
-      line(({ reads }, of) => reads / of),
-    ],
-    ['Store calls per read', decimal(callsPerRead(counts)), storeRate, line(callsPerRead)],
-    [
-      'Read time p99',
-      duration(slowest < 0 ? null : slowest),
-      '99 of 100 reads took less',
-      over.map(({ p99Ms }) => p99Ms),
-    ],
-    ['Stale on error', count(total(recent, staleOf)), `${count(total(data.points, staleOf))} in the last hour`, stales],
-    ['Failed reads', count(counts.failed), `${count(inHour.failed)} in the last hour`, line(({ failed }) => failed)],
-  ];
-  return html`${whose(data)}
-    <dl class="tiles">
-      ${tiles.map(
-        ([name, value, note, values]) =>
-          html`<div class="tile">
-            <dt>${name}</dt>
-            <dd class="tile-value">${value}</dd>
-            <dd class="hint">${note}</dd>
-            <dd><${Sparkline} values=${values} /></dd>
-          </div>`,
-      )}
-    </dl>`;
-}
-
 /** @param {History['points'][number]} point */
 function staleOf({ staleOnError }) {
   return staleOnError;
 }
 
-const HOUR_MS = 3_600_000;
+/**
+ * The numbers to look at first, of the last minute.
+ * @param {{ readonly data: History }} props
+ */
+function Tiles({ data }) {
+  const { recent, counts, seconds } = lastMinute(data, Date.now());
+  const slowest = Math.max(-1, ...recent.map(({ p99Ms }) => p99Ms ?? -1));
+  const hour = sum(data.points, null);
+  const tiles = [
+    ['Hit ratio', percent(hitRatio(counts)), 'served without waiting'],
+    ['Reads', rate(counts.reads / seconds), `${count(counts.reads)} in the last minute`],
+    ['Store calls per read', decimal(callsPerRead(counts)), `${rate(counts.storeCalls / seconds)} to the store`],
+    ['Read time p99', duration(slowest < 0 ? null : slowest), '99 of 100 reads took less'],
+    ['Stale on error', count(total(recent, staleOf)), `${count(total(data.points, staleOf))} in the last hour`],
+    ['Failed reads', count(counts.failed), `${count(hour.failed)} in the last hour`],
+  ];
+  return html`${whose(data)}
+    <dl class="tiles">
+      ${tiles.map(
+        ([name, value, note]) =>
+          html`<div class="tile">
+            <dt>${name}</dt>
+            <dd class="tile-value">${value}</dd>
+            <dd class="hint">${note}</dd>
+          </div>`,
+      )}
+    </dl>`;
+}
+
 /** A gateway that has just started would otherwise show an empty chart with a speck at its end. */
 const SHORTEST_MS = 600_000;
 
 /**
- * Hit ratio and store calls of each class over the hour, and its numbers.
+ * The axis of the chosen range, the steps in it, and how they are averaged.
+ * @param {Pick<History, 'points' | 'stepMs'>} data
+ */
+function useRange({ points, stepMs }) {
+  const { ms, steps, tickMs, note } = useStore(range);
+  const marks = useEvents();
+  const nowMs = Date.now();
+  const over = stepsOver({ points, stepMs }, nowMs);
+  const shown = over.filter(({ at }) => Date.parse(at) > nowMs - ms - steps * stepMs);
+  const first = shown[0] === undefined ? nowMs : Date.parse(shown[0].at);
+  const from = Math.max(nowMs - ms, Math.min(first, nowMs - SHORTEST_MS));
+  const x = {
+    from,
+    to: nowMs,
+    ticks: timeTicks(from, nowMs, nowMs - from > ms / 2 ? tickMs : tickMs / 3),
+    format: moment,
+  };
+  const line = (/** @type {string} */ id, /** @type {string} */ label, /** @type {ValueOf} */ valueOf) => ({
+    id: `${id} ${label}`,
+    label,
+    points: lineOf(shown, { stepMs, steps }, valueOf),
+  });
+  /** @param {string} title @param {readonly import('./chart.js').Line[]} lines @param {(value: number) => string} format */
+  const chart = (title, lines, format, { top = roundTop(lines), how = 'average' } = {}) =>
+    html`<${LineChart} ...${{ title, lines, x, marks, note: `${how} of ${note}`, y: { top, format } }} />`;
+  return { chart, line, shown };
+}
+
+/** How a status is drawn. @param {string} status */
+function lookOf(status) {
+  if (status.startsWith('5')) return 'bad';
+  return ['401', '403', '429'].includes(status) ? 'warn' : status === '200' ? '' : 'muted';
+}
+
+/**
+ * @param {'p50Ms' | 'p99Ms'} name
+ * @returns {ValueOf}
+ */
+function worstOf(name) {
+  return (points) => points.reduce((worst, point) => Math.max(worst, point[name] ?? 0), 0);
+}
+
+/**
+ * The first thing to look at when consumers complain.
  * @param {{ readonly data: History }} props
  */
-function Hour({ data }) {
-  const { stepMs, points } = data;
-  const nowMs = Date.now();
-  const over = stepsOver(data, nowMs);
-  const first = over[0] === undefined ? nowMs : Date.parse(over[0].at);
-  const from = Math.max(nowMs - HOUR_MS, Math.min(first, nowMs - SHORTEST_MS));
-  const x = { from, to: nowMs, ticks: timeTicks(from, nowMs) };
-  const linesOf = (/** @type {ValueOf} */ valueOf) =>
-    CLASSES.map((name) => ({ id: name, points: lineOf(over, name, stepMs, valueOf) }));
+function Traffic({ data }) {
+  const { chart, line, shown } = useRange(data);
+  const chosen = useStore(range);
+  const statuses = [...new Set(shown.flatMap((point) => Object.keys(point.statuses)))].toSorted();
+  const requests = statuses.map((status) =>
+    line(lookOf(status), status, (points, seconds) => total(points, (point) => point.statuses[status] ?? 0) / seconds),
+  );
+  const times = [line('warn', '99 of 100', worstOf('p99Ms')), line('', 'half', worstOf('p50Ms'))];
+  return html`${data.problem !== null && whose(data)}
+    <div class="buttons" role="group" aria-label="Range of the charts">
+      ${RANGES.map((one) =>
+        button(one.label, () => range.set(one), {
+          kind: one.label === chosen.label ? 'primary' : '',
+          name: `Show ${one.label}`,
+        }),
+      )}
+      <span class="hint">Upright lines are changes, restarts and losses: point at one.</span>
+    </div>
+    <div class="charts">
+      ${chart('Requests', requests, rate)} ${chart('Read times', times, duration, { how: 'worst' })}
+    </div>`;
+}
+
+/**
+ * Hit ratio and store calls of each class, and its numbers.
+ * @param {{ readonly data: History }} props
+ */
+function Classes({ data }) {
+  const { chart, line, shown } = useRange(data);
+  const linesOf = (
+    /** @type {(counts: import('./health-data.js').Counts, seconds: number) => number | null} */ valueOf,
+  ) =>
+    CLASSES.map((name) =>
+      line(name, name, (points, seconds) => {
+        const counts = sum(points, name);
+        return counts.reads === 0 && counts.storeCalls === 0 ? null : valueOf(counts, seconds);
+      }),
+    );
   const calls = linesOf((counts, seconds) => counts.storeCalls / seconds);
   return html`<div class="charts">
-      <${LineChart} title="Hit ratio" lines=${linesOf(hitRatio)} y=${{ top: 1, format: wholePercent }} x=${x} />
-      <${LineChart} title="Store calls" lines=${calls} y=${{ top: roundTop(calls), format: rate }} x=${x} />
+      ${chart('Hit ratio', linesOf(hitRatio), wholePercent, { top: 1 })} ${chart('Store calls', calls, rate)}
     </div>
-    <${ClassTable} points=${points} stepMs=${stepMs} />`;
+    <${ClassTable} points=${shown} stepMs=${data.stepMs} />`;
 }
 
 /** @param {{ readonly points: History['points'], readonly stepMs: number }} props */
@@ -186,10 +262,56 @@ function classKey(name) {
 /**
  * @param {number} from
  * @param {number} to
+ * @param {number} stepMs
  */
-function timeTicks(from, to) {
-  const stepMs = to - from > HOUR_MS / 2 ? 900_000 : 300_000;
+function timeTicks(from, to, stepMs) {
   const ticks = [];
   for (let at = Math.ceil(from / stepMs) * stepMs; at < to; at += stepMs) ticks.push({ at, text: timeOfDay(at) });
   return ticks;
+}
+
+const MAX_ROWS = 10;
+
+/** @param {{ readonly data: import('./api.js').Answer<'keyUse'> }} props */
+function KeyUse({ data }) {
+  const names = new Map((useAllowed('listKeys', live.keys) ?? []).map(({ keyId, name }) => [keyId, name]));
+  const load = useAllowed('cacheTop', live.top)?.apiKeys ?? [];
+  const callsOf = (/** @type {string} */ id) => load.find(({ keyId }) => keyId === id)?.storeCalls;
+  const busiest = data.keys.toSorted((a, b) => b.requests - a.requests).slice(0, MAX_ROWS);
+  const rows = busiest.map(({ keyId, requests, refused }) => {
+    const name = html`${names.get(keyId) ?? ''} <code class="id">${keyId}</code>`;
+    const calls = callsOf(keyId);
+    return {
+      key: keyId,
+      cells: [name, count(requests), percent(refused / requests), calls === undefined ? NONE : count(calls)],
+    };
+  });
+  return html`${whose(data)}
+  ${table('Requests by API key', ['Key', '#Requests', '#429', '#Store calls'], rows, 'No requests in the last hour.')}`;
+}
+
+/** @param {{ readonly data: import('./api.js').Answer<'cacheTop'> }} props */
+function Workspaces({ data }) {
+  const rows = data.workspaces.slice(0, MAX_ROWS).map(({ workspaceId, storeCalls, storeMs }) => ({
+    key: workspaceId ?? '',
+    cells: [html`<code class="id">${workspaceId ?? 'of several'}</code>`, count(storeCalls), duration(storeMs)],
+  }));
+  return html`${whose(data)}
+  ${table('Store load by workspace', ['Workspace', '#Store calls', '#Store time'], rows, 'The store was not called.')}`;
+}
+
+/** @param {{ readonly data: import('./api.js').Answer<'cacheStats'> }} props */
+function Memory({ data: { memory, redis } }) {
+  const own = { role: 'this process', usedBytes: memory.bytes, maxBytes: memory.maxBytes, keys: memory.entries };
+  const rows = [own, ...redis.map((one) => ({ ...one, role: `Redis, ${one.role}` }))].map((one) => {
+    const { role, usedBytes, maxBytes, keys } = one;
+    const limit =
+      maxBytes === null
+        ? [NONE, NONE]
+        : maxBytes === 0
+          ? ['none', NONE]
+          : [bytes(maxBytes), percent(usedBytes / maxBytes)];
+    return { key: role, cells: [role, bytes(usedBytes), ...limit, count(keys)] };
+  });
+  return table('Memory', ['Of', '#Used', '#Limit', '#Share', '#Entries'], rows);
 }

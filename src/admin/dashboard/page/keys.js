@@ -65,7 +65,7 @@ function rowOf(key, use, open) {
   return {
     key: keyId,
     cells: [
-      html`${name} <code class="sub">${keyId}</code>`,
+      html`${name} <code class="sub id">${keyId}</code>`,
       html`<${Sign} kind=${kind} />${status}`,
       scopes.join(', '),
       html`<code title=${workspaceIds.join(' ')}>${first.slice(0, 8)}…</code

@@ -29,7 +29,7 @@ export function Ttls({ data }) {
     ];
     return { key: name, cells: [name, ...NAMES.map((one) => ttlCell(ttl, one)), isSet ? by : NONE, buttons] };
   });
-  return html`${table('TTLs', ['Class', 'Fresh', 'Stale', 'On error', 'Last set', ''], rows)} ${dialog}`;
+  return html`${table('TTLs', ['Class', '#Fresh', '#Stale', '#On error', '#Last set', ''], rows)} ${dialog}`;
 }
 
 /**

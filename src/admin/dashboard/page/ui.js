@@ -5,7 +5,7 @@ import { messageOf } from './api.js';
 import { ROUTES } from './declared.js';
 import { moment } from './format.js';
 import { live } from './live.js';
-import { useStore } from './store.js';
+import { Store, useStore } from './store.js';
 
 /** @typedef {import('preact').ComponentChildren} Children */
 /** @typedef {'good' | 'warn' | 'bad' | 'unknown'} Kind */
@@ -47,6 +47,20 @@ export function useMay() {
   return (route) => data !== null && (ROUTES[route].roles ?? [data.role]).includes(data.role);
 }
 
+/** @type {Store<{ readonly data: null }>} */
+const NOTHING = new Store({ data: null });
+
+/**
+ * The last answer of a live store, if this person may have it; null until there is one.
+ * @template T
+ * @param {import('./api.js').Route} route
+ * @param {import('./live.js').Live<T>} of
+ * @returns {T | null}
+ */
+export function useAllowed(route, of) {
+  return useStore(/** @type {Store<{ readonly data: T | null }>} */ (useMay()(route) ? of : NOTHING)).data;
+}
+
 /**
  * Whose counts are shown, before them: of how many processes, and why not all of theirs.
  * @param {Pick<import('./api.js').Answer<'cacheTop'>, 'scope' | 'processes' | 'problem'> & { readonly since?: string }} counted
@@ -55,17 +69,19 @@ export function whose({ scope, processes, problem, since }) {
   const of = processes === 1 ? '1 process' : `${processes} processes`;
   const begin = since === undefined ? 'the last hour' : `since ${moment(since)}`;
   if (problem === null) return html`<p class="hint">Of ${of}, ${begin}.</p>`;
-  const only = scope === 'process' ? 'Only one process' : `Of ${of}`;
-  return html`<p><${Sign} kind="warn" /><strong>${only}:</strong> ${problem}.</p>`;
+  const only = scope === 'process' ? `Only ${of}` : `Of ${of}`;
+  return html`<p><${Sign} kind="warn" /><strong>${only}, ${begin}:</strong> ${problem}.</p>`;
 }
 
 /**
  * A section about one live answer, which `show` draws. After a failure the last answer stays, greyed, with its time and
  * the reason; while the gateway is away, the top of the page gives the reason.
  * @template T
- * @param {{ readonly id: string, readonly title: string, readonly of: import('./live.js').Live<T>, readonly show: (props: { readonly data: T }) => Children }} props
+ * `folds`: on a phone it is closed until it is asked for.
+ * @param {{ readonly id: string, readonly title: string, readonly of: import('./live.js').Live<T>, readonly show: (props: { readonly data: T }) => Children, readonly folds?: boolean }} props
  */
-export function Panel({ id, title, of, show }) {
+export function Panel({ id, title, of, show, folds = false }) {
+  const [isFolded, fold] = useState(folds && matchMedia('(max-width: 900px)').matches);
   const { data, atMs, error } = useStore(of);
   const isAway = useStore(live.readiness).error !== null;
   // An answer that can't be drawn: the gateway has another version, or something in between answered.
@@ -80,6 +96,7 @@ export function Panel({ id, title, of, show }) {
   const state = data === null ? 'waiting' : trouble === null ? 'current' : 'old';
   return html`<section id=${id} class="panel" aria-labelledby="${id}-title" data-state=${state}>
     <h2 id="${id}-title">${title}</h2>
+    ${isFolded && html`<div>${button('Show', () => fold(false), { name: `Show ${title}` })}</div>`}
     ${
       trouble !== null &&
       html`<div class="trouble" role="status">
@@ -88,7 +105,7 @@ export function Panel({ id, title, of, show }) {
       </div>`
     }
     <div class="panel-body">
-      ${!isBroken && data !== null && html`<${show} data=${data} />`}
+      ${!isBroken && !isFolded && data !== null && html`<${show} data=${data} />`}
       ${trouble === null && data === null && html`<p class="hint">Loading …</p>`}
     </div>
   </section>`;

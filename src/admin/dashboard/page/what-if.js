@@ -134,11 +134,12 @@ function Advice({ recommendation: { freshMs, why }, chosenMs, choose }) {
 function Charts({ advice: { curve, current, recommendation }, place }) {
   const ticks = curve.flatMap(({ freshMs }, at) => (at % 2 === 0 ? [{ at, text: duration(freshMs) }] : []));
   const marks = [
-    { kind: 'in-force', at: positionOf(curve, current?.freshMs ?? 0) },
-    { kind: 'advised', at: positionOf(curve, recommendation.freshMs ?? 0) },
-    { kind: 'chosen', at: place },
-  ].flatMap(({ kind, at }) => (at === null ? [] : [{ kind, at }]));
-  const common = { x: { from: 0, to: curve.length - 1, ticks }, marks };
+    { kind: 'in-force', at: positionOf(curve, current?.freshMs ?? 0), text: 'in force' },
+    { kind: 'advised', at: positionOf(curve, recommendation.freshMs ?? 0), text: 'recommended' },
+    { kind: 'chosen', at: place, text: 'chosen' },
+  ].flatMap(({ at, ...mark }) => (at === null ? [] : [{ ...mark, at }]));
+  const format = (/** @type {number} */ at) => duration(curve[Math.round(at)]?.freshMs ?? 0);
+  const common = { x: { from: 0, to: curve.length - 1, ticks, format }, marks, isAlone: true };
   const calls = linesOf(curve, 'calls', ({ upstreamRps }) => upstreamRps);
   const outdated = linesOf(curve, 'outdated', ({ outdatedRatio }) => outdatedRatio);
   const isKnown = curve.some(({ outdatedRatio }) => outdatedRatio !== null);
@@ -166,8 +167,8 @@ function linesOf(curve, id, valueOf) {
     curve.map((point, at) => /** @type {const} */ ([at, isIn(at) ? valueOf(point) : null]));
   const isGuess = (/** @type {number} */ at) => curve[at]?.extrapolated === true;
   return [
-    { id, points: pointsOf((at) => !isGuess(at)) },
-    { id: `${id} guess`, points: pointsOf((at) => isGuess(at) || isGuess(at + 1)) },
+    { id, label: 'predicted', points: pointsOf((at) => !isGuess(at)) },
+    { id: `${id} guess`, label: 'extrapolated', points: pointsOf((at) => isGuess(at) || isGuess(at + 1)) },
   ];
 }
 
