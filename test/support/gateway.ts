@@ -32,7 +32,7 @@ export interface Ask {
   readonly key?: string;
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whose connections are used; false for a connection of its own, undefined for one that the gateway's requests share. */
+  /** Whose connections are used; false for a connection of its own, undefined for one of those that are kept. */
   readonly agent?: Agent | false | undefined;
   /** Set if the response is of no documented operation (a 404 for an unknown path, say), or a check of that. */
   readonly isUndocumented?: boolean | ((reply: Reply) => boolean);
@@ -140,7 +140,7 @@ export async function startTestGateway({
 
   /** One request to the admin listener with these headers and this body, and no others. */
   const adminRaw = (method: string, path: string, { headers, body }: AdminRequest = {}): Promise<Reply> =>
-    send(adminUrl, { method, path, headers, body, agent: connections });
+    send(adminUrl, { method, path, headers, body });
 
   /** One request to the admin listener; a body goes out as JSON, and the first of ADMIN_TOKEN with it. */
   const admin = (
