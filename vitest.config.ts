@@ -4,13 +4,14 @@ import { defineConfig } from 'vitest/config';
 const MODELS = [
   'test/integration/cache-{interleavings,oracle,probes}.test.ts',
   'test/http/common/{isolation,rate-limit-walk}.test.ts',
+  'test/openapi/public-forms.test.ts',
   'test/unit/transcript/*.test.ts',
 ];
 
 /**
- * `npm test` runs two kinds of tests, one after the other: CPU-bound tests use all cores; tests that run processes,
- * servers and browsers mostly wait, so they leave one core to those. `npm run prove` runs the third kind, the bars with
- * figures, one file at a time; `npm run prove -- test/prove/quota.test.ts` runs one file.
+ * `npm test` runs two kinds of tests, one after the other: CPU-bound tests, and tests that run processes, servers and
+ * browsers and mostly wait. A worker loads the program once for all of its files. `npm run prove` runs the third kind, the
+ * bars with figures and more random cases, one file at a time; `npm run prove -- test/prove/quota.test.ts` runs one file.
  */
 export default defineConfig({
   test: {
@@ -27,7 +28,6 @@ export default defineConfig({
           name: 'logic',
           include: ['test/{unit,http,cli,openapi}/**/*.test.ts'],
           maxWorkers: '100%',
-          // Each file would load the whole program anew.
           isolate: false,
           provide: { thoroughness: 1 },
           sequence: { groupOrder: 1 },
@@ -38,6 +38,8 @@ export default defineConfig({
         test: {
           name: 'processes',
           include: ['test/{contract,integration,faults,tracing,browser}/**/*.test.ts'],
+          maxWorkers: '100%',
+          isolate: false,
           provide: { thoroughness: 1 },
           sequence: { groupOrder: 2 },
         },

@@ -1,5 +1,4 @@
 /** What-if at the door: what the advice foretells of another time is what is measured once that time is set. */
-import { Agent } from 'node:http';
 import { afterEach, expect, test } from 'vitest';
 import { z } from 'zod';
 import { hash32 } from '../../src/cache/request.ts';
@@ -52,7 +51,6 @@ function putAll(count: number): void {
 
 test('the hit ratio foretold for another time is the one measured with it, and the measured one is true', async () => {
   const trace = zipfTrace({ seed: 7, reads: READS, hours: 4, keys: 80, exponent: 0.9 });
-  const agent = new Agent({ keepAlive: true });
   world = await CacheWorld.start('memory');
   putAll(80);
   const key = await world.here.issueKey(UNLIMITED);
@@ -63,7 +61,7 @@ test('the hit ratio foretold for another time is the one measured with it, and t
     const before = world.store.calls('evaluation');
     for (const [i, atMs] of trace.atMs.entries()) {
       world.clock.advance(startMs + atMs - world.clock.nowMs());
-      expect((await world.here.get(`/v2/calls/ev_${trace.keys[i]}`, { key, agent })).status).toBe(200);
+      expect((await world.here.get(`/v2/calls/ev_${trace.keys[i]}`, { key })).status).toBe(200);
     }
     return 1 - (world.store.calls('evaluation') - before) / trace.keys.length;
   };
@@ -75,7 +73,6 @@ test('the hit ratio foretold for another time is the one measured with it, and t
   await world.setTimes('evaluation', { fresh: '20m' });
   expect(Math.abs(advice.ratioAt(1_200_000) - (await replay()))).toBeLessThan(0.02);
   expect(advice.ratioAt(1_200_000) - measured).toBeGreaterThan(0.1);
-  agent.destroy();
 }, 60_000);
 
 test('the records change, and the advice learns how fast: it recommends a time that keeps the limit', async () => {

@@ -2,6 +2,7 @@
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
+import { cases } from '../support/cases.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { WORKSPACE_A } from '../support/records.ts';
 import type { StoreServer } from '../support/store-server.ts';
@@ -15,7 +16,6 @@ import {
   scoredCard,
 } from './arbitrary-records.ts';
 
-const RUNS = 100;
 const recordSchema = z.record(z.string(), z.unknown());
 
 interface Form {
@@ -98,7 +98,7 @@ test.each(FORMS)('$name', async (form) => {
         expect(text).toMatch(path.includes('search=') ? new RegExp(`"id":"${id}"`) : /^\{/);
       }
     }),
-    { numRuns: RUNS },
+    { numRuns: cases(20) },
   );
 });
 

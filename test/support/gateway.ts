@@ -9,7 +9,7 @@
  *     ... await gateway.close();
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { type Agent, request, type IncomingHttpHeaders } from 'node:http';
+import { Agent, request, type IncomingHttpHeaders } from 'node:http';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,8 +32,8 @@ export interface Ask {
   readonly key?: string;
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whose connections are used, and kept; without one each request has a connection of its own. */
-  readonly agent?: Agent | undefined;
+  /** Whose connections are used; false for a connection of its own, undefined for one of those that are kept. */
+  readonly agent?: Agent | false | undefined;
   /** Set if the response is of no documented operation (a 404 for an unknown path, say), or a check of that. */
   readonly isUndocumented?: boolean | ((reply: Reply) => boolean);
 }
@@ -123,13 +123,14 @@ export async function startTestGateway({
   });
   const gateway = await startGateway(loaded, { logger, clock, timers, ...(workers && { workers }) });
   const { publicUrl, adminUrl } = gateway;
+  const connections = new Agent({ keepAlive: true });
   const document = await send(publicUrl, { method: 'GET', path: '/openapi.json' });
   const checker = checkerOf(document.text);
   const [token = ''] = (env['ADMIN_TOKEN'] ?? '').split(',').map((pair) => pair.slice(pair.indexOf('=') + 1));
 
   /** One request to the public listener. The path goes out exactly as it is given. */
   const get = async (path: string, ask: Ask = {}): Promise<Reply> => {
-    const { key, method = 'GET', headers = {}, agent, isUndocumented = false } = ask;
+    const { key, method = 'GET', headers = {}, agent = connections, isUndocumented = false } = ask;
     const authorization = key === undefined ? {} : { authorization: `Bearer ${key}` };
     const reply = await send(publicUrl, { method, path, headers: { ...authorization, ...headers }, agent });
     const isExempt = typeof isUndocumented === 'boolean' ? isUndocumented : isUndocumented(reply);
@@ -192,6 +193,7 @@ export async function startTestGateway({
       gateway.reload(loadConfig({ env: { ...env, ...changed } })),
     close: async (): Promise<void> => {
       await gateway.stop(0);
+      connections.destroy();
       // So that the next gateway of the file is traced only if it says so.
       for (const name of otelVariables) delete process.env[name];
       rmSync(folder, { recursive: true, force: true });
@@ -205,7 +207,7 @@ interface Outgoing {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly body?: string | Buffer | undefined;
-  readonly agent?: Agent | undefined;
+  readonly agent?: Agent | false | undefined;
 }
 
 export function send(baseUrl: string, { method, path, headers = {}, body, agent }: Outgoing): Promise<Reply> {

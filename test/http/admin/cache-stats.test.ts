@@ -1,5 +1,4 @@
 /** The statistics of reads for operators: /api/cache, /api/cache/top, /api/cache/history, /api/cache/advice. */
-import { Agent } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { configFile, messageOf, START, statsOf } from '../../support/admin.ts';
@@ -263,23 +262,6 @@ describe('/api/cache/top', () => {
     const one = await top(1);
     expect([one.keys, one.routes]).toEqual([keys.slice(0, 1), routes.slice(0, 1)]);
   });
-
-  test('of far more keys than are counted the heavy ones are shown, with all of their calls', async () => {
-    await gateway.admin('PUT', '/api/cache/ttl/notFound', { fresh: '0s' });
-    const agent = new Agent({ keepAlive: true });
-    const call = (id: string) => gateway.get(`/v2/calls/${id}`, { key, agent });
-    const heavy = ['heavy-a', 'heavy-b', 'heavy-c'];
-    // Three keys that carry a fifth of the calls, among 1,200 that come once.
-    for (let round = 0; round < 100; round += 1) {
-      const once = Array.from({ length: 12 }, (_, index) => `once-${round}-${index}`);
-      await Promise.all([...once, ...heavy].map(call));
-    }
-    agent.destroy();
-    const { keys } = await top();
-    const shown = keys.filter(({ storeCalls }) => storeCalls > 20).toSorted((a, b) => (a.key < b.key ? -1 : 1));
-    expect(shown).toMatchObject(heavy.map((id) => ({ key: keyOf(id), storeCalls: 100 })));
-    expect(keys).toHaveLength(100);
-  }, 60_000);
 
   test('is of the last hour at most', async () => {
     const { clock } = gateway;
