@@ -62,13 +62,11 @@ export class Authenticator {
     this.#lookUps = new FairQueue(LOOK_UPS, options);
   }
 
-  async authenticate({ authorization, address }: Credentials): Promise<AuthResult> {
-    const { registry, failures } = this.#options;
+  /** At once for a key that this process knows. */
+  authenticate({ authorization, address }: Credentials): AuthResult | Promise<AuthResult> {
+    const { registry } = this.#options;
     const bearer = parseBearer(authorization);
-    if ('fault' in bearer) {
-      const waitSeconds = await failures.consume(addressKey(address()));
-      return waitSeconds === null ? unauthenticated(bearer.fault) : unauthenticated('too-many-failures', waitSeconds);
-    }
+    if ('fault' in bearer) return this.#countFailure(bearer.fault, addressKey(address()));
     const hash = hashToken(bearer.token);
     const known = registry.peek(hash);
     if (known !== undefined) return this.#accept(known);
@@ -97,7 +95,7 @@ export class Authenticator {
 
   /** `address`: where a failure is counted; null for a key that is known to be issued. */
   async #find(hash: KeyHash, address: string | null): Promise<AuthResult> {
-    const { registry, failures } = this.#options;
+    const { registry } = this.#options;
     try {
       const key = await registry.find(hash);
       if (key !== null) return this.#accept(key);
@@ -106,8 +104,12 @@ export class Authenticator {
       if (error instanceof RegistryUnavailableError) return { kind: 'unavailable', cause: error };
       throw error;
     }
-    const waitSeconds = address === null ? null : await failures.consume(address);
-    return waitSeconds === null ? unauthenticated('unknown') : unauthenticated('too-many-failures', waitSeconds);
+    return address === null ? unauthenticated('unknown') : this.#countFailure('unknown', address);
+  }
+
+  async #countFailure(reason: AuthFailure, address: string): Promise<AuthResult> {
+    const waitSeconds = await this.#options.failures.consume(address);
+    return waitSeconds === null ? unauthenticated(reason) : unauthenticated('too-many-failures', waitSeconds);
   }
 
   #accept(key: ApiKey): AuthResult {
