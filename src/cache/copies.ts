@@ -25,7 +25,7 @@ export interface ReadThroughParts {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly events: CacheListener;
-  /** How long a flight may take, the wait for another process included; longer than `upstream.timeoutMs`. */
+  /** How long a flight may take, the wait for another process included; longer than `upstream.timeout`. */
   readonly maxWaitMs: number;
 }
 
@@ -129,7 +129,7 @@ export function newerOf<T>(local: FoundCopies<T>, shared: FoundCopies<T>): Found
   return { newest: isReplaced ? null : newest, replacedAtMs, negative: newerCopy(local.negative, shared.negative) };
 }
 
-/** Whether its fetch began later. One from the future is newer than none (C9: its age is unknown). */
+/** Whether its fetch began later. Any entry beats none; one from the future beats no other (C9: its age is unknown). */
 export function isNewer(one: StoredEntry, other: StoredEntry | null, nowMs: number): boolean {
   if (other === null) return true;
   const [oneAgeMs, otherAgeMs] = [one, other].map(({ entry }) => ageOf(entry, nowMs));

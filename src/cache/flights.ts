@@ -71,12 +71,12 @@ export class Flights {
   }
 
   /** Joins the flight that is under way, or begins one. Rejects with a StoreError and nothing else. */
-  join<T>(task: FetchTask<T>, reader?: AbortSignal): Flight<Landing> {
+  join<T>(task: FetchTask<T>, caller?: AbortSignal): Flight<Landing> {
     const name = nameOf(task.request.key, audienceOf(task.request, task.reader, task.previous));
     const flight =
       this.#lastFailure(name) ??
-      this.#underWay.join(name, reader, (signal, isLate) =>
-        this.#spans.run(name, () => this.#fetch(task, signal, isLate)),
+      this.#underWay.join(name, caller, (signal, lateness) =>
+        this.#spans.run(name, () => this.#fetch(task, signal, lateness)),
       );
     this.#spans.joined({ name, kind: task.request.kind, isBackground: task.isBackground, ...flight });
     if (flight.startedByCaller) flight.result.catch((error: unknown) => this.#onFailed(name, task, error));
@@ -113,7 +113,7 @@ export class Flights {
     return { result, startedByCaller: false, startedAtMs, signal: NEVER };
   }
 
-  async #fetch<T>(wanted: FetchTask<T>, signal: AbortSignal, isLate: Promise<never>): Promise<Landing> {
+  async #fetch<T>(wanted: FetchTask<T>, signal: AbortSignal, lateness: Promise<never>): Promise<Landing> {
     const reserved: (() => void)[] = [];
     const task = { ...wanted, onReserved: (release: () => void) => void reserved.push(release) };
     try {
@@ -126,7 +126,7 @@ export class Flights {
       if ('landing' in attempt) return attempt.landing;
       const { lease } = attempt;
       // 3. Call.
-      const answer = await this.#call(task, lease, { signal, isLate });
+      const answer = await this.#call(task, lease, { signal, lateness });
       // 4. Complete: in Redis first, so that no process keeps what Redis refuses.
       const completion = await this.#try('complete', () => withinWait(task, lease.complete(answer)));
       // 5. Keep, in memory.
@@ -136,7 +136,7 @@ export class Flights {
     } catch (error) {
       throw asStoreError(error);
     } finally {
-      // Those who wait for the answer count it as theirs in this turn of the event loop.
+      // A turn later: by then each request that waits has taken its part of the memory (`Slot.use`).
       if (reserved.length > 0) setImmediate(() => reserved.forEach((release) => release()));
     }
   }
@@ -211,24 +211,26 @@ export class Flights {
   }
 
   /** Calls the store, and ends the lease if that fails. */
-  async #call<T>(task: FetchTask<T>, lease: Lease, { signal, isLate }: End): Promise<Answer<T>> {
+  async #call<T>(task: FetchTask<T>, lease: Lease, { signal, lateness }: FlightLimits): Promise<Answer<T>> {
     const { request, previous } = task;
     const { clock, events } = this.#options;
     const stamp = beginStamp(this.#options);
     try {
-      return await Promise.race([callStore(task, stamp, signal, this.#options), isLate]);
+      return await Promise.race([callStore(task, stamp, signal, this.#options), lateness]);
     } catch (error) {
-      const failure = asStoreError(error);
-      // If it can't be known whose the record is, that is the failure.
-      const isOwn = await Promise.race([this.#isOwnFailure(failure, task), isLate]).catch(asStoreError);
-      if (isOwn === false) {
-        if (previous !== null) events.onRefreshFailed?.({ class: request.kind, key: request.key, error: failure });
-        return foreignAnswer(request, { ...stamp, receivedAtMs: clock.nowMs() });
+      let failure = asStoreError(error);
+      try {
+        if (!(await Promise.race([this.#isOwnFailure(failure, task), lateness]))) {
+          if (previous !== null) events.onRefreshFailed?.({ class: request.kind, key: request.key, error: failure });
+          return foreignAnswer(request, { ...stamp, receivedAtMs: clock.nowMs() });
+        }
+      } catch (unknownOwner) {
+        // If it can't be known whose the record is, that is the failure.
+        failure = asStoreError(unknownOwner);
       }
-      const reported = isOwn === true ? failure : isOwn;
       // The calls of other processes may go through if this one was not sent.
-      void this.#try('fail', () => (isOfStore(reported) ? lease.fail(toFailure(reported)) : lease.release()));
-      throw reported;
+      void this.#try('fail', () => (isOfStore(failure) ? lease.fail(toFailure(failure)) : lease.release()));
+      throw failure;
     }
   }
 
@@ -304,9 +306,9 @@ export class Flights {
 }
 
 /** Aborted once nobody waits any more, and what rejects when the flight is late. */
-interface End {
+interface FlightLimits {
   readonly signal: AbortSignal;
-  readonly isLate: Promise<never>;
+  readonly lateness: Promise<never>;
 }
 
 const NEVER = new AbortController().signal;

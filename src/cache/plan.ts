@@ -1,7 +1,8 @@
 /**
  * Decides how a read is answered from the copies that were found: fresh ones are served, stale ones too while one refresh
- * runs, older ones if the store fails. Pure. `explain` prints a Plan. read-through.ts only applies `fallback` once the store
- * has failed, is late or names another workspace; a waiter takes what another process just brought (`newsOf`, flights.ts).
+ * runs, older ones if the store fails. No I/O; it only remembers which entries were seen to be from the future. `explain`
+ * prints a Plan. read-through.ts only applies `fallback` once the store has failed, is late or names another workspace; a
+ * waiter takes what another process just brought (`newsOf`, flights.ts).
  */
 import type { MissReason } from './events.ts';
 import { classOf, type Entry, type StoredEntry } from './entry.ts';
@@ -125,7 +126,7 @@ export interface VisibleCopies<T = unknown> {
  */
 export function plan<T>({ copy, negative }: VisibleCopies<T>, maintenance: Maintenance | null): Plan<T> {
   // A copy that was requested later says that the record is there for this reader after all.
-  const newerNegative = negative !== null && (copy === null || isNewer(negative, copy)) ? negative : null;
+  const newerNegative = negative !== null && (copy === null || wasRequestedLater(negative, copy)) ? negative : null;
   if (copy === null || !isUsable(copy)) {
     return newerNegative === null
       ? planOf(copy, copy, maintenance)
@@ -193,7 +194,7 @@ export function audienceOf<T>(
   return workspaceId === null ? workspaceSetOf(reader) : `refresh-${workspaceId}`;
 }
 
-function isNewer(one: CachedCopy, other: CachedCopy): boolean {
+function wasRequestedLater(one: CachedCopy, other: CachedCopy): boolean {
   return one.stored.entry.requestedAtMs > other.stored.entry.requestedAtMs;
 }
 

@@ -42,7 +42,7 @@ interface Miss<T> extends Read<T> {
   readonly reason: MissReason;
 }
 
-type End =
+type WaitEnd =
   | { readonly kind: 'landed'; readonly landing: Landing }
   | { readonly kind: 'failed'; readonly error: StoreError }
   | { readonly kind: 'late' };
@@ -147,7 +147,7 @@ export class ReadThrough implements Cache {
    */
   #isOfOthers<T>(
     { request, reader }: Miss<T>,
-    end: End,
+    end: WaitEnd,
     { signal, fallback }: { readonly signal: AbortSignal; readonly fallback: CachedCopy<T> | null },
   ): boolean {
     if (end.kind === 'late') return false;
@@ -163,17 +163,17 @@ export class ReadThrough implements Cache {
   }
 
   /** `isBounded`: whether to stop waiting after `PATIENCE_MS`, because there is a copy to serve instead. */
-  async #endOf(flight: Flight<Landing>, isBounded: boolean): Promise<End> {
+  async #endOf(flight: Flight<Landing>, isBounded: boolean): Promise<WaitEnd> {
     const landed = flight.result.then(
-      (landing): End => ({ kind: 'landed', landing }),
-      (error: unknown): End => ({ kind: 'failed', error: asStoreError(error) }),
+      (landing): WaitEnd => ({ kind: 'landed', landing }),
+      (error: unknown): WaitEnd => ({ kind: 'failed', error: asStoreError(error) }),
     );
     if (!isBounded) return await landed;
     const { clock, timers } = this.#options;
     // A reader that comes later needn't find out anew that the store is slow.
     const waitedMs = Math.max(0, clock.nowMs() - flight.startedAtMs);
     const leftMs = Math.max(0, PATIENCE_MS - waitedMs);
-    return await withDeadline(landed, leftMs, timers, (): End => ({ kind: 'late' }));
+    return await withDeadline(landed, leftMs, timers, (): WaitEnd => ({ kind: 'late' }));
   }
 
   /** The fallback, unless it is over by now. */

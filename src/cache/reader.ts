@@ -11,7 +11,7 @@ import { type CacheRequest, hash32 } from './request.ts';
 /**
  * How a read was answered (RFC 9211):
  * - `hit`: from the cache, fresh
- * - `stale-while-revalidate`: from the cache, past its freshness; one refresh runs in the background, but for maintenance
+ * - `stale-while-revalidate`: from the cache, past its freshness; one refresh runs in the background, except during maintenance
  * - `stale-if-error`: from the cache, longer past its freshness: the store failed, took too long or must not be asked
  * - `miss`: the store was asked for this reader
  * - `collapsed`: the reader waited for a call to the store that another had begun
@@ -56,7 +56,7 @@ export interface Reader {
 }
 
 export interface Cache {
-  /** Never answers with a record of other workspaces. Rejects with a StoreError and nothing else. */
+  /** Never answers with a record of other workspaces. Rejects with a StoreError, but for a fault of the gateway. */
   read<T>(request: CacheRequest<T>, reader: Reader): Promise<CacheRead<T>>;
 }
 

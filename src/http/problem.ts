@@ -149,8 +149,8 @@ export function problemBody({ status, text }: Problem, path: string, texts: Fixe
 }
 
 /**
- * The problem that an error means, whatever was thrown: a 500 (S1: the API has one status for all trouble that is not the
- * consumer's fault); `Retry-After` says if it will pass.
+ * The problem that an error means, whatever was thrown: a 500 (S1: the statuses of each operation; S2: 500 is all trouble that
+ * is not the consumer's fault). `Retry-After` says if it will pass.
  */
 export function problemOf(error: unknown): Problem {
   if (error instanceof StoreError) {

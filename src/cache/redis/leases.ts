@@ -65,7 +65,7 @@ const RENEW_AFTER = 0.3;
 /**
  * KEYS: lease, failure, entry, negative entry. ARGV: token, how long it holds, when the newest thing that the process has
  * seen was requested, then the tags of the reader's workspaces. Returns the first of these that there is:
- * 1. newer entries, as [meta, body, when the answer was requested that the reader gets no copy of, meta of the negative
+ * 1. newer entries, as [meta, body, when the answer was requested that this reader may not see, meta of the negative
  *    entry, when the newest was requested]: the process has to judge them before it asks again
  * 2. the failure
  * 3. how long another's lease still holds
@@ -168,7 +168,7 @@ export class RedisLease implements Lease {
   }
 
   /**
-   * An absent answer and a foreign record leave by this door alike: the same message, and the same negative entry. Only an
+   * An absent answer and a foreign record end alike here: the same message, and the same negative entry. Only an
    * absent answer replaces the entry (Q9: the store says that there is none), so only for it the other processes drop older
    * copies; those who have none notice nothing.
    */

@@ -64,7 +64,7 @@ async function look(ctx: Context, { authenticator, addressOf }: PublicAppOptions
   const { state } = ctx;
   const { authorization } = ctx.req.headers;
   const found = authenticator.authenticate({ authorization, address: () => addressOf(ctx) });
-  const result = found instanceof Promise ? await state.redisWait.count(found) : found;
+  const result = found instanceof Promise ? await state.redisWait.timed(found) : found;
   if ('key' in result) state.keyId = result.key.keyId;
   if (result.kind === 'active') state.apiKey = result.key;
   return result;

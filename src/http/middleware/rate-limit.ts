@@ -45,7 +45,7 @@ export function rateLimit(options: PublicAppOptions): Middleware {
       await countDetails(ctx, apiKey, limits);
       return state.problem === null ? next() : undefined;
     }
-    const decision = await state.redisWait.count(quota.consume(apiKey.quotaId, limits));
+    const decision = await state.redisWait.timed(quota.consume(apiKey.quotaId, limits));
     state.headers.push(rateLimitHeaders(decision));
     // A client may have left while its key and quota were looked up.
     if (decision.admitted) return state.hasLeft ? undefined : next();
@@ -76,9 +76,9 @@ function detailsLimit({ clock, quota, currentKeyLimit, addressOf }: PublicAppOpt
     limits: QuotaLimits,
   ): Promise<void> => {
     const { state } = ctx;
-    const waitSeconds = await state.redisWait.count(currentKeyLimit.consume(keyId));
+    const waitSeconds = await state.redisWait.timed(currentKeyLimit.consume(keyId));
     const look = waitSeconds === null ? quota.usage(quotaId, limits) : usageOfRefused(quotaId, limits);
-    state.usage = await state.redisWait.count(look);
+    state.usage = await state.redisWait.timed(look);
     state.headers.push(rateLimitHeaders({ ...state.usage, retryAtMicros: null }));
     if (waitSeconds === null) return;
     state.refusal = { reason: 'current-key', address: addressOf(ctx) };
