@@ -17,7 +17,6 @@ import { originOf, redactedConfig, reload } from './config/effective.ts';
 import type { LoadedConfig } from './config/load.ts';
 import { createPublicApp } from './http/app.ts';
 import { createResolver } from './http/explain.ts';
-import { docsRouter } from './http/openapi/docs.ts';
 import type { OpenApiDocument } from './http/openapi/document.ts';
 import { errorBody } from './http/problem.ts';
 import { Authenticator } from './keys/authenticate.ts';
@@ -316,7 +315,7 @@ export class Gateway {
       currentKeyLimit: backend.limiter(CURRENT_KEY_LIMIT),
       defaultLimits: () => this.#loaded.config.rateLimit,
       addressOf: createClientAddress(config.server.trustedProxies),
-      docs: docsRouter(() => (this.#document ??= openApiDocument(this.#loaded))),
+      document: () => (this.#document ??= openApiDocument(this.#loaded)),
       isDraining: () => this.#status === 'draining',
       deprecations: config.api.deprecations,
       maxInFlight: config.server.maxInFlight,

@@ -37,7 +37,7 @@ export interface CacheRead<T> {
 
 export interface Reader {
   readonly requestId: string;
-  readonly traceparent?: string;
+  readonly traceparent?: string | undefined;
   /** The API key that reads: keys share the store fairly. */
   readonly keyId?: string;
   /** How long the reader waits for Redis; without it as long as each command may take (R6: 250 ms in all). */

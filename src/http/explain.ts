@@ -1,8 +1,10 @@
 /** From a public path to what the cache is asked, for operators who want to know what it makes of a request. */
+import { match } from 'path-to-regexp';
 import type { Resolution } from '../cache/explain.ts';
 import { UUID_PATTERN } from '../domain/records.ts';
 import { Problem } from './problem.ts';
-import { type MatchedRoute, parseQuery, routeTable, ViewerNeeded } from './route.ts';
+import { parseQuery, ViewerNeeded } from './route.ts';
+import type { Route } from './state.ts';
 import { V1_ROUTES } from './v1.ts';
 import { V2_ROUTES } from './v2.ts';
 
@@ -20,23 +22,56 @@ export function createResolver(): (path: string, viewer: readonly string[] | nul
   };
 }
 
+interface MatchedRoute {
+  readonly route: Route;
+  readonly params: Readonly<Record<string, string>>;
+}
+
+/**
+ * Finds the route of a path without serving it; null if no route has the path. The router has no documented way to ask it, so
+ * this is done by the matcher that it is made of, with the router's options: case matters, and so does a trailing slash.
+ */
+function routeTable(routes: readonly Route[]): (pathname: string) => MatchedRoute | null {
+  const matchers = routes.map((route) => {
+    const options = { sensitive: true, trailing: false, decode: decodePart };
+    return { route, matches: match<Record<string, string>>(`/${route.surface}${route.path}`, options) };
+  });
+  return (pathname) => {
+    for (const { route, matches } of matchers) {
+      const found = matches(pathname);
+      if (found !== false) return { route, params: found.params };
+    }
+    return null;
+  };
+}
+
+/** A part that cannot be decoded is no id of anything; it is left as it is. */
+function decodePart(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 function resolve({ route, params }: MatchedRoute, query: string, viewer: readonly string[] | null): Resolution {
   const { template } = route;
   if (route.parseRequest === null) {
     return { kind: 'refused', message: `${template} is answered by the gateway itself: nothing of it is cached.` };
   }
   try {
-    const { request, ...asked } = route.parseRequest({ params, query: parseQuery(query), viewer });
+    const parsed = route.parseRequest({ params, query: parseQuery(query), viewer });
+    if (parsed instanceof Problem) {
+      // The private reason: one that consumers must not see may be shown to an operator.
+      return { kind: 'refused', message: `Such a request is answered ${parsed.status}. ${parsed.reason}` };
+    }
+    const { request, ...asked } = parsed;
     const workspaceIds = asked.workspaceIds ?? viewer;
     const refusal = workspaceIds === null ? null : refusalOf(workspaceIds, viewer);
     if (refusal !== null) return { kind: 'refused', message: refusal };
     return { kind: 'request', request, route: template, workspaceIds };
   } catch (error) {
     if (error instanceof ViewerNeeded) return { kind: 'viewer-needed' };
-    // The private message: a reason that consumers must not see may be shown to an operator.
-    if (error instanceof Problem) {
-      return { kind: 'refused', message: `Such a request is answered ${error.status}. ${error.message}` };
-    }
     throw error;
   }
 }

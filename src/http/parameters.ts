@@ -6,7 +6,7 @@
 import type { oas31 } from 'zod-openapi';
 import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
 import { EXAMPLE_EVALUATION_ID, EXAMPLE_SCORECARD_ID, EXAMPLE_WORKSPACE_ID } from './openapi/examples.ts';
-import { notFound, Problem } from './problem.ts';
+import { ErrorText, notFound, Problem } from './problem.ts';
 import type { RequestView } from './state.ts';
 
 const UUID = { type: 'string', format: 'uuid' } as const;
@@ -36,11 +36,10 @@ function inPath(name: string, description: string, schema: oas31.SchemaObject, e
   return { name, in: 'path', required: true, description, schema, example };
 }
 
-/** Reads an id of the path. Throws the route's 404 for one that no record can have (Q7: nothing is sent to the store). */
-export function parseId({ params }: RequestView, name: IdName): string {
+/** Reads an id of the path: the route's 404 for one that no record can have (Q7: nothing is sent to the store). */
+export function parseId({ params }: RequestView, name: IdName): string | Problem {
   const id = params[name] ?? '';
-  if (ID_PATTERN.test(id)) return id;
-  throw notFound(`The ${name} of the path is no id: ${ID_RULE}.`);
+  return ID_PATTERN.test(id) ? id : notFound(`The ${name} of the path is no id: ${ID_RULE}.`);
 }
 
 type Parsed<T> = { readonly value: T } | { readonly fault: string };
@@ -49,6 +48,8 @@ export interface Parameter<T> {
   readonly openapi: oas31.ParameterObject;
   /** Used if the parameter is absent or breaks its rule. */
   readonly fallback: T;
+  /** Whether a repeated one counts as absent. */
+  readonly isLenient?: boolean;
   /** Reads a value that was given once. */
   readonly parse: (text: string) => Parsed<T>;
 }
@@ -96,10 +97,11 @@ export function lenientInteger(name: string, description: string, rule: IntegerR
   const schema = { type: 'integer', ...bounds, default: fallback } as const;
   const otherwise = `A number out of range counts as the nearest allowed one; anything else counts as ${fallback}.`;
   const described = `${description} Must be ${integerRule(rule)}, given once. ${otherwise}`;
-  return declared({ name, description: described, schema }, fallback, (text) => {
+  const parameter = declared({ name, description: described, schema }, fallback, (text) => {
     const value = INTEGER.test(text) ? Number(text) : fallback;
     return { value: Math.min(max ?? Infinity, Math.max(min, value)) };
   });
+  return { ...parameter, isLenient: true };
 }
 
 /** As JSON Schema has it; no store has a use for a control character. */
@@ -185,49 +187,60 @@ function declared<T>(
 }
 
 /**
- * Reads parameters with `get`, one by one. Throws one Problem of status 400 that names every fault (Q4); any parameter but
- * `known` is one, too.
+ * Reads parameters with `get`, one by one. A Problem of status 400 names every fault (Q4); any parameter but `known` is one,
+ * too.
  */
 export function strictQuery<T>(
   query: URLSearchParams,
   known: readonly Parameter<unknown>[],
-  read: (get: <V>(parameter: Parameter<V>) => V) => T,
-): T {
+  read: (get: Get) => T,
+): T | Problem {
   const names = known.map(({ openapi }) => openapi.name);
   const unknown = [...new Set(query.keys())].filter((name) => !names.includes(name));
   const faults = unknown.map((name) => unknownParameter(name, names));
-  const values = read((parameter) => {
+  const values = read(getFrom(query, faults));
+  return faults.length > 0 ? parameterInvalid(faults.join(' ')) : values;
+}
+
+/** The same, but parameters that are not asked for are ignored, and the first fault is the only one named (Q2). */
+export function lenientQuery<T>(query: URLSearchParams, read: (get: Get) => T): T | Problem {
+  const faults: string[] = [];
+  const values = read(getFrom(query, faults));
+  return faults[0] === undefined ? values : parameterInvalid(faults[0]);
+}
+
+type Get = <V>(parameter: Parameter<V>) => V;
+
+/** Adds what is wrong to `faults`. */
+function getFrom(query: URLSearchParams, faults: string[]): Get {
+  return (parameter) => {
     const parsed = parseOnce(query, parameter);
     if (!('fault' in parsed)) return parsed.value;
     faults.push(parsed.fault);
     return parameter.fallback;
-  });
-  if (faults.length > 0) throw new Problem('parameter_invalid', faults.join(' '));
-  return values;
+  };
 }
 
-/** For reads that take no parameters. Throws a Problem of status 400 if one was given. */
-export function refuseParameters(query: URLSearchParams): void {
-  strictQuery(query, [], () => null);
+/** For reads that take no parameters: a Problem of status 400 if one was given. */
+export function refuseParameters(query: URLSearchParams): Problem | null {
+  return strictQuery(query, [], () => null);
 }
 
-/** Reads one parameter by itself. Throws a Problem of status 400 if it is repeated or breaks its rule. */
-export function getParameter<T>(query: URLSearchParams, parameter: Parameter<T>): T {
+/** Reads one parameter by itself. A Problem of status 400 if it is repeated or breaks its rule. */
+export function getParameter<T>(query: URLSearchParams, parameter: Parameter<T>): T | Problem {
   const parsed = parseOnce(query, parameter);
-  if ('fault' in parsed) throw new Problem('parameter_invalid', parsed.fault);
-  return parsed.value;
+  return 'fault' in parsed ? parameterInvalid(parsed.fault) : parsed.value;
 }
 
-/** v1's integers: a repeated one counts as absent (Q2). */
-export function getLenient<T>(query: URLSearchParams, parameter: Parameter<T>): T {
-  const values = query.getAll(parameter.openapi.name);
-  return values.length > 1 ? parameter.fallback : getParameter(query, parameter);
+function parseOnce<T>(query: URLSearchParams, parameter: Parameter<T>): Parsed<T> {
+  const { fallback, parse, openapi, isLenient = false } = parameter;
+  const [text, ...more] = query.getAll(openapi.name);
+  if (text === undefined || (isLenient && more.length > 0)) return { value: fallback };
+  return more.length > 0 ? { fault: `The query parameter ${openapi.name} may be given only once.` } : parse(text);
 }
 
-function parseOnce<T>(query: URLSearchParams, { openapi: { name }, fallback, parse }: Parameter<T>): Parsed<T> {
-  const [text, ...more] = query.getAll(name);
-  if (text === undefined) return { value: fallback };
-  return more.length > 0 ? { fault: `The query parameter ${name} may be given only once.` } : parse(text);
+function parameterInvalid(faults: string): Problem {
+  return new Problem('parameter_invalid', new ErrorText(faults));
 }
 
 function butGiven(value: string): string {

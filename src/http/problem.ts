@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { reportSchema } from '../domain/report.ts';
 import { RegistryUnavailableError } from '../keys/key.ts';
 import { StoreError } from '../upstream/store-error.ts';
-import type { Middleware } from './state.ts';
+
+export type Headers = Readonly<Record<string, string>>;
 
 /**
  * Why a request failed, for programs: the value of `X-Error-Code`. Bodies are fixed by the API, and their texts are for
@@ -37,37 +38,58 @@ export const ERROR_CODES = {
 } as const;
 export type ErrorCode = keyof typeof ERROR_CODES;
 
-interface ProblemDetails {
-  readonly headers?: Readonly<Record<string, string>>;
-  /** For the log only; without one the public message serves. */
-  readonly privateMessage?: string;
+/** A text of an error that many responses have: its body is rendered once per form. */
+export class ErrorText {
+  readonly text: string;
+  readonly #bodies: { [F in ErrorForm]?: Buffer } = {};
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  body(form: ErrorForm): Buffer {
+    return (this.#bodies[form] ??= Buffer.from(JSON.stringify(bodyOf(form, this.text))));
+  }
 }
 
-export class Problem extends Error {
-  override readonly name = 'Problem';
+interface ProblemDetails {
+  readonly headers?: Headers;
+  /** For operators only; without one the public text serves. */
+  readonly reason?: string | undefined;
+}
+
+/** Why a request is not answered with what it asks for: a value, which costs less than what it refuses. */
+export class Problem {
   readonly code: ErrorCode;
   readonly status: number;
   /** Shown to anyone who asks: no ids, no addresses, no causes. Null: the text of the route for its 403 or 404. */
-  readonly publicMessage: string | null;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly text: ErrorText | null;
+  readonly headers: Headers;
+  readonly reason: string;
 
-  constructor(code: ErrorCode, publicMessage: string | null, { headers = {}, privateMessage }: ProblemDetails = {}) {
-    super(privateMessage ?? publicMessage ?? ERROR_CODES[code].meaning);
+  constructor(code: ErrorCode, text: ErrorText | null, { headers = {}, reason }: ProblemDetails = {}) {
+    const { status, meaning } = ERROR_CODES[code];
     this.code = code;
-    this.status = ERROR_CODES[code].status;
-    this.publicMessage = publicMessage;
-    this.headers = headers;
+    this.status = status;
+    this.text = text;
+    this.headers = { 'Cache-Control': 'no-store', 'X-Error-Code': code, ...headers };
+    this.reason = reason ?? text?.text ?? meaning;
   }
 }
 
 /** A route's 404: one text for none, for a foreign record, and for a part that is not ready (K7). */
-export function notFound(privateMessage?: string): Problem {
-  return new Problem('not_found', null, privateMessage === undefined ? {} : { privateMessage });
+export function notFound(reason?: string): Problem {
+  return new Problem('not_found', null, { reason });
 }
 
 /** A route's 403: one text, whatever its reason (K7). */
 export function forbidden(code: 'key_inactive' | 'scope_missing' | 'workspace_forbidden', reason: string): Problem {
-  return new Problem(code, null, { privateMessage: `forbidden: ${reason}` });
+  return new Problem(code, null, { reason: `forbidden: ${reason}` });
+}
+
+/** Ends a request's way: a middleware that refuses it returns this in place of `next()`. */
+export function refuse(state: { problem: Problem | null }, problem: Problem): void {
+  state.problem = problem;
 }
 
 /** The methods that every path of the API allows (A2: HEAD works wherever GET does). */
@@ -96,8 +118,11 @@ export function errorFormOf(path: string, status: number): ErrorForm {
 }
 
 /** The body of an error, in the form of the path's surface. */
-export function errorBody(path: string, status: number, text: string): z.output<(typeof ERROR_SCHEMAS)[ErrorForm]> {
-  const form = errorFormOf(path, status);
+export function errorBody(path: string, status: number, text: string): ReturnType<typeof bodyOf> {
+  return bodyOf(errorFormOf(path, status), text);
+}
+
+function bodyOf(form: ErrorForm, text: string): z.output<(typeof ERROR_SCHEMAS)[ErrorForm]> {
   if (form === 'CallError') return { error: { message: text } };
   return form === 'ReportError' ? { error: text } : { reports: [], error: text };
 }
@@ -111,38 +136,28 @@ export function surfaceOf(path: string): 'v1' | 'v2' | 'other' {
 
 /** Used if nobody said how long the trouble lasts. */
 const DEFAULT_RETRY_AFTER_SECONDS = 5;
-const UNEXPECTED = 'Something went wrong in the gateway.';
-const KEYS_UNAVAILABLE = 'API keys cannot be checked at the moment. Try again later.';
+const UNEXPECTED = new ErrorText('Something went wrong in the gateway.');
+const KEYS_UNAVAILABLE = new ErrorText('API keys cannot be checked at the moment. Try again later.');
 
-/**
- * Renders any error that was thrown further in: the only place that sets a failure's status (S1: the statuses of each
- * operation; S2: 500 is all trouble that is not the consumer's fault).
- */
-export function errorHandler(): Middleware {
-  return async (ctx, next) => {
-    try {
-      await next();
-    } catch (error) {
-      // The client has left.
-      if (ctx.state.signal.aborted) return;
-      ctx.state.failure = error;
-      ctx.state.response = null;
-      const { code, status, publicMessage, headers } = problemOf(error);
-      const fixed = status === 403 ? ctx.state.route?.forbidden : ctx.state.route?.notFound;
-      ctx.status = status;
-      ctx.set({ 'Cache-Control': 'no-store', 'X-Error-Code': code, ...headers });
-      ctx.body = errorBody(ctx.path, status, publicMessage ?? fixed ?? UNEXPECTED);
-    }
-  };
+/** The texts of a route's 403 and 404. */
+export type FixedTexts = Readonly<Record<403 | 404, ErrorText>>;
+
+/** The rendered body of a problem. `path`: of the request. */
+export function problemBody({ status, text }: Problem, path: string, texts: FixedTexts | undefined): Buffer {
+  const fixed = status === 403 || status === 404 ? texts?.[status] : undefined;
+  return (text ?? fixed ?? UNEXPECTED).body(errorFormOf(path, status));
 }
 
-function problemOf(error: unknown): Problem {
-  if (error instanceof Problem) return error;
+/**
+ * The problem that an error means, whatever was thrown: a 500 (S1: the statuses of each operation; S2: 500 is all trouble that
+ * is not the consumer's fault). `Retry-After` says if it will pass.
+ */
+export function problemOf(error: unknown): Problem {
   if (error instanceof StoreError) {
-    // The API has one status for everything that is not the consumer's fault (S1); `Retry-After` says if it will pass.
     const headers = error.isTransient ? retryAfter(error.retryAfterMs) : {};
     const transient = error.kind === 'overloaded' ? 'overloaded' : 'store_unavailable';
-    return new Problem(error.isTransient ? transient : 'record_malformed', error.publicMessage, { headers });
+    const text = new ErrorText(error.publicMessage);
+    return new Problem(error.isTransient ? transient : 'record_malformed', text, { headers });
   }
   if (error instanceof RegistryUnavailableError) {
     const delayMs = error.cause instanceof StoreError ? error.cause.retryAfterMs : null;
@@ -151,7 +166,7 @@ function problemOf(error: unknown): Problem {
   return new Problem('internal_error', UNEXPECTED);
 }
 
-function retryAfter(delayMs: number | null): { readonly 'Retry-After': string } {
+function retryAfter(delayMs: number | null): Headers {
   const seconds = delayMs === null ? DEFAULT_RETRY_AFTER_SECONDS : Math.max(1, Math.ceil(delayMs / 1000));
   return { 'Retry-After': String(seconds) };
 }

@@ -5,10 +5,13 @@ import { cacheRequest } from '../cache/request.ts';
 import type { EvaluationPage, EvaluationRecord } from '../domain/records.ts';
 import type { CachedResource, RecordParams } from '../upstream/resources.ts';
 import type { ListQuery } from '../upstream/resources.ts';
-import { notFound } from './problem.ts';
+import type { RedisWait } from '../redis/request-wait.ts';
+import { notFound, Problem, refuse } from './problem.ts';
 import { pageLinks, Representation, respond } from './respond.ts';
 import { parseQuery, route } from './route.ts';
-import { apiKeyOf, type Context, type RequestView, type Route } from './state.ts';
+import { apiKeyOf, type RequestState, type RequestView, type Route, type RouteDeclaration } from './state.ts';
+
+const NOT_FOUND = notFound();
 
 /** A read of the cache, of one record or one page of a list. */
 export interface ReadRequest<P> {
@@ -19,15 +22,20 @@ export interface ReadRequest<P> {
 
 export type RecordRequest = ReadRequest<RecordParams>;
 
+/** The request for one record, unless its id is a problem. */
+export function recordRequest(id: string | Problem, workspaceIds: readonly string[] | null): RecordRequest | Problem {
+  return id instanceof Problem ? id : { params: { id }, workspaceIds };
+}
+
 export interface FoundRecord<T> {
   readonly entry: Entry<T>;
   readonly record: T;
 }
 
-interface ReadDeclaration<P, T, R extends ReadRequest<P>> extends Omit<Route, 'template' | 'parseRequest' | 'answer'> {
+interface ReadDeclaration<P, T, R extends ReadRequest<P>> extends Omit<RouteDeclaration, 'parseRequest' | 'answer'> {
   readonly resource: CachedResource<P, T>;
-  /** Throws a Problem if the request is invalid. */
-  readonly parse: (view: RequestView) => R;
+  /** A Problem if the request is invalid. */
+  readonly parse: (view: RequestView) => R | Problem;
   /** Whether the record has a public form at all; by default it has. */
   readonly isPublic?: (record: T) => boolean;
   readonly represent: (found: FoundRecord<T>, request: R, asker: Asker) => Representation | Promise<Representation>;
@@ -36,8 +44,8 @@ interface ReadDeclaration<P, T, R extends ReadRequest<P>> extends Omit<Route, 't
 /** On whose behalf an answer is made. */
 export interface Asker {
   readonly keyId: string;
-  /** Aborted when the answer is no longer waited for. */
-  readonly signal: AbortSignal;
+  /** Its signal is aborted when the answer is no longer waited for. */
+  readonly state: Pick<RequestState, 'signal'>;
 }
 
 /** Declares a route, and makes its answer: parse, read, represent, respond. */
@@ -46,25 +54,25 @@ export function readRoute<P, T, R extends ReadRequest<P>>(given: ReadDeclaration
   const declared: Route = route({
     ...declaration,
     parseRequest: (view) => {
-      const { params, workspaceIds } = parse(view);
+      const parsed = parse(view);
+      if (parsed instanceof Problem) return parsed;
+      const { params, workspaceIds } = parsed;
       return { request: cacheRequest(resource, params), workspaceIds };
     },
     answer: async (ctx, cache) => {
-      const { signal } = ctx.state;
-      const request = parse({
-        params: ctx.params,
-        query: parseQuery(ctx.querystring),
-        viewer: apiKeyOf(ctx).workspaceIds,
-      });
-      const reader = readerOf(ctx, declared, request.workspaceIds ?? undefined);
+      const { state } = ctx;
+      const { keyId, workspaceIds: viewer } = apiKeyOf(ctx);
+      const request = parse({ params: ctx.params, query: parseQuery(ctx.querystring), viewer });
+      if (request instanceof Problem) return refuse(state, request);
+      const reader = new RequestReader(state, keyId, declared.template, request.workspaceIds ?? viewer);
       const read = await cache.read(cacheRequest(resource, request.params), reader);
       const { entry } = read;
       // The cache has authorized what it found: a foreign record is absent too (K7: it looks like none). A list never is.
-      if (entry.answer.kind === 'absent' || !isPublic(entry.answer.record)) throw notFound();
-      signal.throwIfAborted();
+      if (entry.answer.kind === 'absent' || !isPublic(entry.answer.record)) return refuse(state, NOT_FOUND);
+      if (state.hasLeft) return;
       // What memory holds is counted there.
-      if (read.tier !== 'memory') ctx.state.slot?.use(entry.answer);
-      const made = represent({ entry, record: entry.answer.record }, request, { keyId: apiKeyOf(ctx).keyId, signal });
+      if (read.tier !== 'memory') state.slot?.use(entry.answer);
+      const made = represent({ entry, record: entry.answer.record }, request, { keyId, state });
       await respond(ctx, read, made instanceof Representation ? made : await made);
     },
   });
@@ -131,11 +139,33 @@ export function renderedPage(
   };
 }
 
-/** The reader, for the cache. `workspaceIds` narrows the workspaces of the key. */
-function readerOf(ctx: Context, { template }: Route, workspaceIds = apiKeyOf(ctx).workspaceIds): Reader {
-  const { requestId, redisWait, traceparent, signal, slot } = ctx.state;
-  const mayWait = (): boolean => slot === null || slot.wait();
-  const { keyId } = apiKeyOf(ctx);
-  const reader = { requestId, keyId, redisWait, route: template, workspaceIds, signal, mayWait };
-  return traceparent === undefined ? reader : { ...reader, traceparent };
+/** The reader, for the cache. */
+class RequestReader implements Reader {
+  readonly requestId: string;
+  readonly traceparent: string | undefined;
+  readonly keyId: string;
+  readonly redisWait: RedisWait;
+  readonly route: string;
+  readonly workspaceIds: readonly string[];
+  readonly #state: RequestState;
+
+  /** `workspaceIds`: those of the key, or some of them. */
+  constructor(state: RequestState, keyId: string, template: string, workspaceIds: readonly string[]) {
+    this.requestId = state.requestId;
+    this.traceparent = state.traceparent;
+    this.keyId = keyId;
+    this.redisWait = state.redisWait;
+    this.route = template;
+    this.workspaceIds = workspaceIds;
+    this.#state = state;
+  }
+
+  get signal(): AbortSignal {
+    return this.#state.signal;
+  }
+
+  mayWait(): boolean {
+    const { slot } = this.#state;
+    return slot === null || slot.wait();
+  }
 }

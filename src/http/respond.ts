@@ -1,16 +1,17 @@
 /**
- * A read from the cache as a response: bytes rendered once per entry, compressed once per coding, named by their ETag, with
- * everything that a cache at the consumer needs (C5: ETag, Age, Cache-Control, Cache-Status). `sendResponse` is the one place
- * that writes to Node's response itself. `ctx.set` and `ctx.body` are the rule elsewhere; for the two dozen headers of a cached
- * response they cost more than the read itself, so these go out in one documented call, `writeHead` with a flat array, and Koa
- * learns from `ctx.respond = false` that it has nothing left to send.
+ * Responses. A read from the cache is sent as bytes rendered once per entry, compressed once per coding, named by their ETag,
+ * with everything that a cache at the consumer needs (C5: ETag, Age, Cache-Control, Cache-Status). `sendResponse` is the one
+ * place that writes to Node's response itself: `ctx.set` and `ctx.body` cost more for two dozen headers than the read, so these
+ * go out in one documented call, `writeHead` with a flat array, and Koa learns from `ctx.respond = false` that it has nothing
+ * left to send.
  */
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip, zstdCompress } from 'node:zlib';
 import Negotiator from 'negotiator';
 import type { CacheRead } from '../cache/reader.ts';
 import { hashOf } from '../server/static-file.ts';
-import type { Context, Headers, Middleware, PublicAppOptions } from './state.ts';
+import { type Headers, type Problem, problemBody, problemOf } from './problem.ts';
+import type { Answer, Context, Middleware, PublicAppOptions } from './state.ts';
 
 /** RFC 9110 content codings on offer, the preferred one first. */
 export const CODINGS = ['br', 'zstd', 'gzip'] as const;
@@ -117,46 +118,51 @@ export function pageLinks(
 const CACHE_NAME = 'evalgate';
 const JSON_TYPE = { 'Content-Type': 'application/json; charset=utf-8' };
 
-/** Answers with a read whose reader was authorized for it. Throws if the client has left. */
+/** Answers with a read whose reader was authorized for it. */
 export async function respond(ctx: Context, read: CacheRead<unknown>, representation: Representation): Promise<void> {
   const { headers: asked } = ctx.req;
-  const { headers, signal } = ctx.state;
-  signal.throwIfAborted();
+  const { state } = ctx;
   const coding = representation.codingFor(asked['accept-encoding']);
   const etag = representation.etag(coding);
   const ifNoneMatch = asked['if-none-match'];
   const isNotModified = ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag);
   const body = isNotModified ? null : await representation.body(coding);
-  ctx.state.cache = read.outcome;
-  headers.push({ ETag: etag }, cacheHeaders(read), representation.headers);
-  if (body !== null) {
-    headers.push(JSON_TYPE, { 'Content-Length': String(body.length) });
-    if (coding !== null) headers.push({ 'Content-Encoding': coding });
-  }
-  ctx.state.response = { status: body === null ? 304 : 200, body };
+  state.cache = read.outcome;
+  state.headers.push({ ETag: etag }, cacheHeaders(read), representation.headers);
+  if (coding !== null && body !== null) state.headers.push({ 'Content-Encoding': coding });
+  state.answer = { status: body === null ? 304 : 200, body };
 }
 
-/** Adds the headers that the middlewares collected, and sends the response if it is a cached one. */
+/**
+ * Sends the answer, or the problem that stands in its place, with the headers that were collected: every response of the API
+ * goes out here, but for the pages of the docs, which Koa sends. Whatever was thrown further in is a problem, too.
+ */
 export function sendResponse({ isDraining, unsent }: Pick<PublicAppOptions, 'isDraining' | 'unsent'>): Middleware {
   return async (ctx, next) => {
-    await next();
     const { state, res } = ctx;
-    if (res.headersSent || res.destroyed) {
-      ctx.respond = false;
-      return;
+    try {
+      await next();
+    } catch (error) {
+      if (!state.hasLeft) [state.failure, state.problem] = [error, problemOf(error)];
     }
+    state.slot?.leave();
     // Checked last, so that requests that were in flight when the process was told to stop also close their connection.
     if (isDraining()) state.headers.push({ Connection: 'close' });
-    if (state.response === null) {
-      for (const group of state.headers) ctx.set(group);
-      return;
-    }
-    const { status, body } = state.response;
-    ctx.respond = false;
+    const answer = state.problem === null ? state.answer : refusalOf(ctx, state.problem);
+    ctx.respond = answer === null && !state.hasLeft;
+    if (ctx.respond) for (const group of state.headers) ctx.set(group);
+    if (answer === null || state.hasLeft || res.destroyed) return;
+    const { status, body } = answer;
+    if (body !== null) state.headers.push(JSON_TYPE, { 'Content-Length': String(body.length) });
     res.writeHead(status, flattened(state.headers));
     if (body === null || ctx.method === 'HEAD') res.end();
     else unsent.send(res, body, state.slot?.holder ?? '');
   };
+}
+
+function refusalOf({ state, path }: Context, problem: Problem): Answer {
+  state.headers.push(problem.headers);
+  return { status: problem.status, body: problemBody(problem, path, state.route?.texts) };
 }
 
 /** Names and values in turn, as `writeHead` takes them. */

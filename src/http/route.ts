@@ -2,9 +2,24 @@
  * A route is declared once: its path, scope, parameters, response and fixed texts. The router, the OpenAPI document,
  * deprecation headers and `explain` are all made from these declarations.
  */
-import { match } from 'path-to-regexp';
+import type { RouterContext } from '@koa/router';
 import { type Deprecation, deprecationOf } from '../domain/operations.ts';
-import type { Headers, Middleware, Route } from './state.ts';
+import { hasScope } from '../keys/key.ts';
+import { ALLOWED_METHODS, ErrorText, forbidden, type Headers, notFound, Problem, refuse } from './problem.ts';
+import { apiKeyOf, type Middleware, type Route, type RouteContext, type RouteDeclaration } from './state.ts';
+
+/** Path and query, in bytes as they were sent. */
+const MAX_ADDRESS_BYTES = 8192;
+const ADDRESS_TOO_LONG = new Problem(
+  'address_too_long',
+  new ErrorText(`The address is longer than ${MAX_ADDRESS_BYTES} bytes.`),
+);
+const PATH_UNKNOWN = new Problem(
+  'path_unknown',
+  new ErrorText('There is no such address in this API. GET /docs describes it.'),
+);
+const SCOPE_MISSING = forbidden('scope_missing', 'the key lacks the scope');
+const WORKSPACE_FORBIDDEN = forbidden('workspace_forbidden', "the workspace of the path is not among the key's");
 
 /** A query string, which is given without its question mark. */
 export function parseQuery(querystring: string): URLSearchParams {
@@ -16,69 +31,74 @@ export function parseQuery(querystring: string): URLSearchParams {
 export class ViewerNeeded extends Error {}
 
 /** Declares a route. */
-export function route(declaration: Omit<Route, 'template'>): Route {
+export function route(declaration: RouteDeclaration): Route {
   const { surface, path } = declaration;
-  return { ...declaration, template: `/${surface}${path.replaceAll(/:(\w+)/g, '{$1}')}` };
-}
-
-export interface MatchedRoute {
-  readonly route: Route;
-  readonly params: Readonly<Record<string, string>>;
-}
-
-/**
- * Finds the route of a path before, or without, serving it; null if no route has the path. It matches as the router does: case
- * matters, and so does a trailing slash.
- */
-export function routeTable(routes: readonly Route[]): (pathname: string) => MatchedRoute | null {
-  const matchers = routes.map((declared) => {
-    const prefix = `/${declared.surface}`;
-    const options = { sensitive: true, trailing: false, decode: decodePart };
-    return { declared, prefix, matches: match<Record<string, string>>(prefix + declared.path, options) };
-  });
-  return (pathname) => {
-    for (const { declared, prefix, matches } of matchers) {
-      const found = pathname.startsWith(prefix) && matches(pathname);
-      if (found !== false) return { route: declared, params: found.params };
-    }
-    return null;
+  return {
+    ...declaration,
+    template: `/${surface}${path.replaceAll(/:(\w+)/g, '{$1}')}`,
+    texts: { 403: new ErrorText(declaration.forbidden), 404: new ErrorText(declaration.notFound) },
   };
 }
 
-/** A part that cannot be decoded is no id of anything; it is left as it is. */
-function decodePart(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+interface Deprecations {
+  readonly deprecations: readonly Deprecation[];
 }
 
-/**
- * Finds the declared route of the path. The middlewares before the router need its fixed texts, its quota and its
- * deprecation headers, also on responses that never reach the router.
- */
-export function findRoute(
-  routes: readonly Route[],
-  { deprecations }: { readonly deprecations: readonly Deprecation[] },
-): Middleware {
-  const find = routeTable(routes);
-  const headersOf = new Map(routes.map((declared) => [declared, deprecationHeaders(declared, deprecations)]));
-  return (ctx, next) => {
-    const found = find(ctx.path)?.route ?? null;
-    if (found !== null) {
-      const headers = headersOf.get(found);
-      if (headers !== undefined) ctx.state.headers.push(headers);
-      if (ctx.method === 'GET' || ctx.method === 'HEAD') ctx.state.route = found;
-    }
+/** The first of a route's chain: the checks behind it need its fixed texts and its quota. */
+export function begin(declared: Route, { deprecations }: Deprecations): Middleware {
+  const headers = deprecationHeaders(declared, deprecations);
+  return ({ state }, next) => {
+    state.route = declared;
+    if (headers !== null) state.headers.push(headers);
     return next();
   };
 }
 
-/** `Deprecation` (RFC 9745), `Sunset` (RFC 8594), and a link to read more. */
-function deprecationHeaders({ surface, name }: Route, deprecations: readonly Deprecation[]): Headers {
+/**
+ * The key must hold the route's scope, if it has one, and the workspace of the path, if there is one (K4: else 403; K5: a
+ * workspace that is no UUID is nobody's). Then addresses longer than any valid one are refused before their query is parsed.
+ */
+export function authorize(declared: Route) {
+  return (ctx: RouteContext, next: () => Promise<void>): Promise<void> | void => {
+    const problem = refusalOf(declared, ctx);
+    return problem === null ? next() : refuse(ctx.state, problem);
+  };
+}
+
+function refusalOf({ scope, failures }: Route, ctx: RouteContext): Problem | null {
+  const key = apiKeyOf(ctx);
+  if (scope !== null && !hasScope(key, scope)) return SCOPE_MISSING;
+  const { workspaceId } = ctx.params;
+  if (workspaceId !== undefined && !key.workspaceIds.includes(workspaceId.toLowerCase())) return WORKSPACE_FORBIDDEN;
+  // Node gives each byte of a request target as one character.
+  if ((ctx.req.url?.length ?? 0) <= MAX_ADDRESS_BYTES) return null;
+  return failures.includes(400) ? ADDRESS_TOO_LONG : notFound();
+}
+
+/** The last of all, for requests that no route has handled (A2: 405 if a route has the path, else 404). */
+export function refuseUnknown(
+  routes: readonly Route[],
+  { deprecations }: Deprecations,
+): Middleware<Partial<Pick<RouterContext, 'matched'>>> {
+  const headersOf = new Map<string, Headers | null>(
+    routes.map((one) => [one.name, deprecationHeaders(one, deprecations)]),
+  );
+  return ({ state, matched: [layer] = [], method }) => {
+    const headers = headersOf.get(layer?.name ?? '') ?? null;
+    if (headers !== null) state.headers.push(headers);
+    state.problem = layer === undefined ? PATH_UNKNOWN : methodNotAllowed(method);
+  };
+}
+
+function methodNotAllowed(method: string): Problem {
+  const text = new ErrorText(`The method ${method} is not allowed here; use GET or HEAD.`);
+  return new Problem('method_not_allowed', text, { headers: { Allow: ALLOWED_METHODS } });
+}
+
+/** `Deprecation` (RFC 9745), `Sunset` (RFC 8594), and a link to read more; null if the route is not deprecated. */
+function deprecationHeaders({ surface, name }: Route, deprecations: readonly Deprecation[]): Headers | null {
   const deprecation = deprecationOf(deprecations, surface, name);
-  if (deprecation === null) return {};
+  if (deprecation === null) return null;
   const { fromMs, untilMs, link } = deprecation;
   return {
     Deprecation: `@${Math.floor(fromMs / 1000)}`,

@@ -1,5 +1,5 @@
 /** The types of a request's way: the application's options, a declared route, and the state that a request carries. */
-import type { Router, RouterContext } from '@koa/router';
+import type { RouterContext } from '@koa/router';
 import type Koa from 'koa';
 import type { ZodType } from 'zod';
 import type { oas31 } from 'zod-openapi';
@@ -11,10 +11,11 @@ import type { Authenticator } from '../keys/authenticate.ts';
 import type { ApiKey, Scope } from '../keys/key.ts';
 import type { RequestLimiter } from '../keys/request-limiter.ts';
 import type { QuotaLimiter, QuotaLimits, QuotaUsage } from '../quota/limiter.ts';
-import type { RedisWait } from '../redis/request-wait.ts';
+import { RedisWait } from '../redis/request-wait.ts';
 import type { AnswerMemory } from '../upstream/answer-memory.ts';
 import type { Unsent } from '../server/unsent.ts';
 import type { PublicAppHooks, Refusal } from '../telemetry/request-report.ts';
+import type { FixedTexts, Headers, Problem } from './problem.ts';
 import type { Slot } from './slots.ts';
 
 export interface PublicAppOptions {
@@ -35,8 +36,8 @@ export interface PublicAppOptions {
   readonly answerMemory: AnswerMemory;
   /** Sends bodies, and accounts for what clients have not taken yet. */
   readonly unsent: Unsent;
-  /** `/openapi.json` and `/docs`, which need no key. */
-  readonly docs: Router<RequestState>;
+  /** The OpenAPI document in force; the same object until it changes. */
+  readonly document: () => Promise<object>;
   readonly isDraining: () => boolean;
   readonly deprecations: readonly Deprecation[];
   readonly hooks: PublicAppHooks;
@@ -57,14 +58,13 @@ export interface RequestView {
   readonly viewer: readonly string[] | null;
 }
 
-export interface Route {
+/** A route as it is declared. */
+export interface RouteDeclaration {
   /** The OpenAPI operationId. */
   readonly name: OperationId;
   readonly surface: 'v1' | 'v2';
   /** Below the surface's prefix, with `:parameters`. */
   readonly path: string;
-  /** The path as logs, metrics and the OpenAPI document show it: `/v2/calls/{callId}`. */
-  readonly template: string;
   /** Null if any active key may ask. */
   readonly scope: Scope | null;
   /** `none`: a request costs its key no quota and only shows how much is used (K8a). */
@@ -73,8 +73,8 @@ export interface Route {
   readonly forbidden: string;
   /** The one text of every 404, so that a foreign record looks like none (K7). */
   readonly notFound: string;
-  /** Throws a Problem if the request is invalid, or ViewerNeeded. Null: the gateway answers by itself. */
-  readonly parseRequest: ((view: RequestView) => StoreRequest) | null;
+  /** A Problem if the request is invalid. Throws ViewerNeeded. Null: the gateway answers by itself. */
+  readonly parseRequest: ((view: RequestView) => StoreRequest | Problem) | null;
   readonly answer: (ctx: RouteContext, cache: Cache) => Promise<void> | void;
   readonly summary: string;
   readonly description: string;
@@ -85,37 +85,77 @@ export interface Route {
   readonly success: string;
 }
 
+export interface Route extends RouteDeclaration {
+  /** The path as logs, metrics and the OpenAPI document show it: `/v2/calls/{callId}`. */
+  readonly template: string;
+  readonly texts: FixedTexts;
+}
+
 export type FailureStatus = 400 | 401 | 403 | 404 | 429 | 500;
 
-export type Headers = Readonly<Record<string, string>>;
+/** A response for `sendResponse`, beside the headers that were collected. The body of a 304 is null. */
+export interface Answer {
+  readonly status: number;
+  readonly body: Buffer | null;
+}
 
-export interface RequestState {
-  requestId: string;
+interface Arrival {
+  readonly requestId: string;
+  readonly traceparent: string | undefined;
+  readonly redisTimeoutMs: number;
+}
+
+export class RequestState {
+  readonly requestId: string;
   /** The caller's W3C trace context, if it sent a valid one. */
-  traceparent: string | undefined;
+  readonly traceparent: string | undefined;
   readonly redisWait: RedisWait;
-  /** Aborted when the client leaves before its response was sent. */
-  signal: AbortSignal;
   /** Headers of the response, whatever it will be; each middleware adds its own group. */
   readonly headers: Headers[];
   /** What the request holds of the process; null before it has been let in. */
-  slot: Slot | null;
+  slot: Slot | null = null;
   /** The declared route of the path and of a method that it allows; null if there is none. */
-  route: Route | null;
+  route: Route | null = null;
   /** The active key of the request. */
-  apiKey: ApiKey | null;
+  apiKey: ApiKey | null = null;
   /** The key that was given, active or not, as the log names it; of one that is not known, if it was good within the hour. */
-  keyId: string | null;
+  keyId: string | null = null;
   /** Usage of the key's quota, on routes that cost no quota. */
-  usage: QuotaUsage | null;
+  usage: QuotaUsage | null = null;
   /** How the cache answered; null if it was not read. */
-  cache: ReadOutcome | null;
-  /** Set by `respond`: a cached representation to be sent. The body of a 304 is null. */
-  response: { readonly status: 200 | 304; readonly body: Buffer | null } | null;
+  cache: ReadOutcome | null = null;
+  /** Set by a route that answers; null for the pages of the docs, which Koa sends. */
+  answer: Answer | null = null;
+  /** Set by a middleware or a route that refuses the request: the next ones are not called. */
+  problem: Problem | null = null;
   /** Set if the key was refused, or a limit was used up. */
-  refusal: Refusal | null;
-  /** Why the request failed, for the log. */
-  failure: unknown;
+  refusal: Refusal | null = null;
+  /** The error that was thrown, for the log. */
+  failure: unknown = null;
+  /** Whether the client left before the whole response was sent. */
+  hasLeft = false;
+  #left: AbortController | null = null;
+
+  constructor({ requestId, traceparent, redisTimeoutMs }: Arrival, headers: Headers[]) {
+    this.requestId = requestId;
+    this.traceparent = traceparent;
+    this.redisWait = new RedisWait(redisTimeoutMs);
+    this.headers = headers;
+  }
+
+  /** Aborted when the client leaves before its response was sent. Made when it is first asked for: hits wait for nothing. */
+  get signal(): AbortSignal {
+    this.#left ??= new AbortController();
+    if (this.hasLeft) this.#left.abort();
+    return this.#left.signal;
+  }
+
+  /** The response has closed. */
+  close(isSent: boolean): void {
+    this.hasLeft = !isSent;
+    this.slot?.leave();
+    if (!isSent) this.#left?.abort();
+  }
 }
 
 export type Context = Koa.ParameterizedContext<RequestState>;

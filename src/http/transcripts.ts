@@ -34,7 +34,7 @@ export function wholeTranscript(found: Transcript, _request: unknown, { keyId }:
 export async function transcriptPage(
   found: Transcript,
   request: PageRequest,
-  { keyId, signal }: Asker,
+  { keyId, state }: Asker,
 ): Promise<Representation> {
   const known = pagesOf(found);
   const { page, pageSize, maxChars, raw } = request;
@@ -42,7 +42,7 @@ export async function transcriptPage(
   const present = known.get(name);
   if (present !== undefined) return present;
   const pager = await pagerOf(found, keyId);
-  const cut = await queue.run(keyId, () => pager.pageSlices(request), signal);
+  const cut = await queue.run(keyId, () => pager.pageSlices(request), state.signal);
   const links = pageLinks({ page, totalPages: cut.totalPages }, { pageSize, maxChars, raw: raw ? 'true' : null });
   const made = new Representation(toCallTranscript(cut, request, pager.isFormatSupported), { Link: links });
   known.set(name, made);

@@ -15,16 +15,16 @@ import { RESOURCES } from '../upstream/resources.ts';
 import { malformed } from '../upstream/store-error.ts';
 import { currentKeyRoute } from './current-key.ts';
 import {
-  getLenient,
-  getParameter,
   lenientInteger,
+  lenientQuery,
   lenientText,
   lenientUuid,
   parseId,
   pathId,
   workspaceParameter,
 } from './parameters.ts';
-import { listRequest, readRoute, type RecordRequest, rendered, renderedPage } from './read.ts';
+import type { Problem } from './problem.ts';
+import { listRequest, readRoute, type RecordRequest, recordRequest, rendered, renderedPage } from './read.ts';
 import { route } from './route.ts';
 import { wholeTranscript } from './transcripts.ts';
 import type { RequestView, Route } from './state.ts';
@@ -64,13 +64,14 @@ const listReports = readRoute({
   path: REPORTS,
   resource: RESOURCES.list,
   notFound: 'There are no such reports.',
-  parse: ({ params, query }) => {
-    const filter = { search: getParameter(query, search), scorecardId: getParameter(query, scorecardId) };
-    return listRequest([workspaceOf(params)], getLenient(query, page), {
-      pageSize: getLenient(query, limit),
-      ...filter,
-    });
-  },
+  parse: ({ params, query }) =>
+    lenientQuery(query, (get) =>
+      listRequest([workspaceOf(params)], get(page), {
+        pageSize: get(limit),
+        search: get(search),
+        scorecardId: get(scorecardId),
+      }),
+    ),
   represent: renderedPage(toReportsPage, hasReport, (query) => ({
     limit: query.limit,
     search: query.search,
@@ -155,8 +156,8 @@ function toReportBody(record: EvaluationRecord): z.output<typeof reportBodySchem
 }
 
 /** K5: a report of another workspace than the path's is 404. Query parameters are ignored (Q2). */
-function parseReport(view: RequestView): RecordRequest {
-  return { params: { id: parseId(view, 'reportId') }, workspaceIds: [workspaceOf(view.params)] };
+function parseReport(view: RequestView): RecordRequest | Problem {
+  return recordRequest(parseId(view, 'reportId'), [workspaceOf(view.params)]);
 }
 
 /** UUIDs are compared in any case (RFC 9562, section 4). */

@@ -16,8 +16,8 @@ import {
   strictText,
   strictUuid,
 } from './parameters.ts';
-import { forbidden } from './problem.ts';
-import { listRequest, readRoute, type RecordRequest, rendered, renderedPage } from './read.ts';
+import { forbidden, Problem } from './problem.ts';
+import { listRequest, readRoute, type RecordRequest, recordRequest, rendered, renderedPage } from './read.ts';
 import { parseQuery, route, ViewerNeeded } from './route.ts';
 import { transcriptPage } from './transcripts.ts';
 import type { RequestView, Route } from './state.ts';
@@ -50,6 +50,7 @@ const maxChars = strictInteger(
 const raw = flag('raw', 'Exact slices of the stored transcript instead of the parsed turns.');
 const TRANSCRIPT_PARAMETERS = [page, segmentsPerPage, maxChars, raw];
 
+const WORKSPACE_FORBIDDEN = forbidden('workspace_forbidden', "workspaceId is not among the key's");
 const NO_PARAMETERS = 'It takes no query parameters; any is refused with 400.';
 const callId = pathId('callId', 'The call.');
 
@@ -76,6 +77,7 @@ const listCalls = readRoute({
   parse: (view) => {
     // K6: a foreign workspace is refused before any other fault of the query.
     const workspaceIds = workspacesOf(view);
+    if (workspaceIds instanceof Problem) return workspaceIds;
     return strictQuery(view.query, CALLS_PARAMETERS, (get) =>
       listRequest(workspaceIds, get(page), {
         pageSize: get(callsPerPage),
@@ -131,7 +133,9 @@ const getCallTranscript = readRoute({
       maxChars: get(maxChars),
       raw: get(raw),
     }));
-    return { ...asked, params: { id: parseId(view, 'callId') }, workspaceIds: null };
+    if (asked instanceof Problem) return asked;
+    const record = recordRequest(parseId(view, 'callId'), null);
+    return record instanceof Problem ? record : { ...asked, ...record };
   },
   represent: transcriptPage,
   notFound: 'There is no such call, or its transcript is not ready yet.',
@@ -179,8 +183,8 @@ const getCallsKey = route({
   surface: 'v2',
   description: `${currentKeyRoute.description} ${NO_PARAMETERS}`,
   answer: (ctx) => {
-    refuseParameters(parseQuery(ctx.querystring));
-    showCurrentKey(ctx);
+    ctx.state.problem = refuseParameters(parseQuery(ctx.querystring));
+    if (ctx.state.problem === null) showCurrentKey(ctx);
   },
 });
 
@@ -194,11 +198,11 @@ export const V2_ROUTES: readonly Route[] = [
 ];
 
 /** All of the reader's workspaces, or the one that the list is narrowed to, which must be one of them (K6). */
-function workspacesOf({ query, viewer }: RequestView): readonly string[] {
+function workspacesOf({ query, viewer }: RequestView): readonly string[] | Problem {
   const narrowedTo = getParameter(query, workspaceId);
+  if (narrowedTo instanceof Problem) return narrowedTo;
   if (narrowedTo !== null) {
-    if (viewer === null || viewer.includes(narrowedTo)) return [narrowedTo];
-    throw forbidden('workspace_forbidden', "workspaceId is not among the key's");
+    return viewer === null || viewer.includes(narrowedTo) ? [narrowedTo] : WORKSPACE_FORBIDDEN;
   }
   if (viewer === null) throw new ViewerNeeded();
   return viewer;
@@ -206,8 +210,6 @@ function workspacesOf({ query, viewer }: RequestView): readonly string[] {
 
 /** A single read that takes no query parameters. */
 function recordParser(parameter: 'callId' | 'scorecardId') {
-  return (view: RequestView): RecordRequest => {
-    refuseParameters(view.query);
-    return { params: { id: parseId(view, parameter) }, workspaceIds: null };
-  };
+  return (view: RequestView): RecordRequest | Problem =>
+    refuseParameters(view.query) ?? recordRequest(parseId(view, parameter), null);
 }

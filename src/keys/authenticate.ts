@@ -75,20 +75,17 @@ export class Authenticator {
     this.#lookUps = new FairQueue(LOOK_UPS, options);
   }
 
-  async authenticate({ authorization, address }: Credentials): Promise<AuthResult> {
-    const { registry, failures } = this.#options;
+  /** At once for a key that this process knows. */
+  authenticate({ authorization, address }: Credentials): AuthResult | Promise<AuthResult> {
+    const { registry } = this.#options;
     const bearer = parseBearer(authorization);
-    if ('fault' in bearer) {
-      const waitSeconds = await failures.consume(addressKey(address()));
-      return waitSeconds === null ? unauthenticated(bearer.fault) : unauthenticated('too-many-failures', waitSeconds);
-    }
+    if ('fault' in bearer) return this.#countFailure(bearer.fault, addressKey(address()));
     const hash = hashToken(bearer.token);
     const known = registry.peek(hash);
     if (known !== undefined) return this.#accept(hash, known);
     // The hash of an issued key cannot be guessed, so its look-up will not be a failure.
     const look = registry.isIssued(hash) ? this.#find(hash, null) : this.#lookUp(hash, addressKey(address()));
-    const result = await look;
-    return result.kind === 'unauthenticated' ? { ...result, formerKeyId: this.#formerKeyId(hash) } : result;
+    return this.#withFormerKey(hash, look);
   }
 
   /** Looks up a key that may never have been issued, once it is the address's turn. */
@@ -112,7 +109,7 @@ export class Authenticator {
 
   /** `address`: where a failure is counted; null for a key that is known to be issued. */
   async #find(hash: KeyHash, address: string | null): Promise<AuthResult> {
-    const { registry, failures } = this.#options;
+    const { registry } = this.#options;
     try {
       const key = await registry.find(hash);
       if (key !== null) return this.#accept(hash, key);
@@ -121,8 +118,12 @@ export class Authenticator {
       if (error instanceof RegistryUnavailableError) return { kind: 'unavailable', cause: error };
       throw error;
     }
-    const waitSeconds = address === null ? null : await failures.consume(address);
-    return waitSeconds === null ? unauthenticated('unknown') : unauthenticated('too-many-failures', waitSeconds);
+    return address === null ? unauthenticated('unknown') : this.#countFailure('unknown', address);
+  }
+
+  async #countFailure(reason: AuthFailure, address: string): Promise<AuthResult> {
+    const waitSeconds = await this.#options.failures.consume(address);
+    return waitSeconds === null ? unauthenticated(reason) : unauthenticated('too-many-failures', waitSeconds);
   }
 
   #accept(hash: KeyHash, key: ApiKey): AuthResult {
@@ -135,9 +136,12 @@ export class Authenticator {
     return { kind: 'active', key };
   }
 
-  #formerKeyId(hash: KeyHash): string | null {
+  /** The result of a look-up, which names the key if it is not valid now, and was good within the hour. */
+  async #withFormerKey(hash: KeyHash, look: Promise<AuthResult>): Promise<AuthResult> {
+    const result = await look;
     const good = this.#good.get(hash);
-    return good !== undefined && this.#options.clock.nowMs() - good.atMs < GOOD_FOR_MS ? good.keyId : null;
+    const isFormer = good !== undefined && this.#options.clock.nowMs() - good.atMs < GOOD_FOR_MS;
+    return result.kind === 'unauthenticated' && isFormer ? { ...result, formerKeyId: good.keyId } : result;
   }
 }
 

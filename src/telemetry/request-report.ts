@@ -30,9 +30,10 @@ export interface RequestReport {
   readonly durationMs: number;
   readonly cache: ReadOutcome | null;
   readonly refusal: Refusal | null;
+  /** The error behind a 500; null if there is none. */
   readonly failure: unknown;
-  /** The failure is that too many requests were in progress (S2: shed load is 500). */
-  readonly isShed: boolean;
+  /** Why the request was refused at once, if too many were in progress (S2: shed load is 500). */
+  readonly shedReason: string | null;
   /** The client left before the whole response was sent. */
   readonly aborted: boolean;
   /** Undefined if tracing is off. */
@@ -76,15 +77,14 @@ export class RequestLog {
     if (this.requests === 'off' || (this.requests === 'errors' && status < FIRST_ERROR_STATUS)) return;
     // The parent knows the level, which may change while the gateway runs.
     if (!this.#logger.isLevelEnabled('info')) return;
-    if (isExpected) this.#lines.info({ ...line, failure: logError(failure).message }, 'request');
+    if (isExpected) this.#lines.info({ ...line, failure: report.shedReason ?? logError(failure).message }, 'request');
     else if (report.aborted) this.#lines.info({ ...line, aborted: true }, 'request');
     else this.#lines.info(line, 'request');
   }
 }
 
 /** An outage is logged once, when it begins: its requests need no line above `info`. */
-function isPartOfOutage({ failure, isShed }: Pick<RequestReport, 'failure' | 'isShed'>): boolean {
-  return (
-    (failure instanceof StoreError && failure.isTransient) || failure instanceof RegistryUnavailableError || isShed
-  );
+function isPartOfOutage({ failure, shedReason }: Pick<RequestReport, 'failure' | 'shedReason'>): boolean {
+  if (shedReason !== null || failure instanceof RegistryUnavailableError) return true;
+  return failure instanceof StoreError && failure.isTransient;
 }

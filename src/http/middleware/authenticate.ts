@@ -3,51 +3,74 @@
  * credential that was never issued, 403 for a key that is not active; K8: only an active key counts; K9: failures are limited
  * per address).
  */
-import type { AuthFailure } from '../../keys/authenticate.ts';
-import { type ErrorCode, forbidden, Problem, surfaceOf } from '../problem.ts';
-import type { Middleware, PublicAppOptions } from '../state.ts';
+import type { AuthFailure, AuthResult } from '../../keys/authenticate.ts';
+import { type ErrorCode, ErrorText, forbidden, Problem, surfaceOf } from '../problem.ts';
+import type { Context, Middleware, PublicAppOptions } from '../state.ts';
 
-const FAILURES: Readonly<Record<AuthFailure, readonly [code: ErrorCode, message: string]>> = {
-  missing: ['key_missing', 'No API key was given. Send it as "Authorization: Bearer <API key>".'],
-  'not-bearer': ['key_invalid', 'The Authorization header must be of the form "Bearer <API key>".'],
-  empty: ['key_missing', 'The Authorization header holds no API key. Send it as "Authorization: Bearer <API key>".'],
-  malformed: ['key_invalid', 'The API key is not valid.'],
-  unknown: ['key_invalid', 'The API key is not valid.'],
-  'too-many-failures': [
+const INVALID = new ErrorText('The API key is not valid.');
+const FAILURES: Readonly<Record<AuthFailure, Problem>> = {
+  missing: unauthenticated(
+    'key_missing',
+    new ErrorText('No API key was given. Send it as "Authorization: Bearer <API key>".'),
+  ),
+  'not-bearer': unauthenticated(
+    'key_invalid',
+    new ErrorText('The Authorization header must be of the form "Bearer <API key>".'),
+  ),
+  empty: unauthenticated(
+    'key_missing',
+    new ErrorText('The Authorization header holds no API key. Send it as "Authorization: Bearer <API key>".'),
+  ),
+  malformed: unauthenticated('key_invalid', INVALID),
+  unknown: unauthenticated('key_invalid', INVALID),
+  'too-many-failures': unauthenticated(
     'too_many_failures',
-    'Too many requests from this address had no valid API key. Try again later.',
-  ],
+    new ErrorText('Too many requests from this address had no valid API key. Try again later.'),
+  ),
 };
+const INACTIVE = forbidden('key_inactive', 'the key is not active');
 
-/**
- * A route is reached only with an active key. A path of a surface that has no route is answered 404 or 405 to anyone, but
- * an active key is recognised there too, so that the request counts against its quota.
- */
-export function authenticate({ authenticator, addressOf, hooks }: PublicAppOptions): Middleware {
+/** A route is reached only with an active key. */
+export function authenticate(options: PublicAppOptions): Middleware {
+  const { addressOf, hooks } = options;
   return async (ctx, next) => {
-    const { route } = ctx.state;
-    const { authorization } = ctx.req.headers;
-    if (route === null && (surfaceOf(ctx.path) === 'other' || authorization === undefined || authorization === '')) {
-      return next();
-    }
-    const look = authenticator.authenticate({ authorization, address: () => addressOf(ctx) });
-    const result = await ctx.state.redisWait.timed(look);
-    if ('key' in result) ctx.state.keyId = result.key.keyId;
-    else if (result.kind === 'unauthenticated') ctx.state.keyId = result.formerKeyId;
-    if (result.kind === 'active') ctx.state.apiKey = result.key;
-    if (result.kind === 'active' || route === null) return next();
+    const { state } = ctx;
+    const result = await look(ctx, options);
+    if (result.kind === 'active') return next();
     const reason = result.kind === 'unauthenticated' ? result.reason : result.kind;
     hooks.onAuthenticationRefused(reason);
     if (result.kind === 'unavailable') throw result.cause;
-    ctx.state.refusal = { reason, address: addressOf(ctx) };
-    if (result.kind === 'unauthenticated') throw unauthenticated(result.reason, result.retryAfterSeconds);
-    throw forbidden('key_inactive', `key ${result.key.keyId} is not active`);
+    state.refusal = { reason, address: addressOf(ctx) };
+    state.problem = result.kind === 'inactive' ? INACTIVE : FAILURES[result.reason];
+    if (result.kind === 'unauthenticated' && result.retryAfterSeconds !== null) {
+      state.headers.push({ 'Retry-After': String(result.retryAfterSeconds) });
+    }
   };
 }
 
-function unauthenticated(reason: AuthFailure, retryAfterSeconds: number | null): Problem {
-  const headers: Record<string, string> = { 'WWW-Authenticate': 'Bearer' };
-  if (retryAfterSeconds !== null) headers['Retry-After'] = String(retryAfterSeconds);
-  const [code, message] = FAILURES[reason];
-  return new Problem(code, message, { headers, privateMessage: `unauthenticated: ${reason}` });
+/**
+ * A path of a surface that has no route is answered 404 or 405 to anyone, but an active key is recognised there too, so that
+ * the request counts against its quota.
+ */
+export function recognise(options: PublicAppOptions): Middleware {
+  return async (ctx, next) => {
+    const { authorization = '' } = ctx.req.headers;
+    if (authorization !== '' && surfaceOf(ctx.path) !== 'other') await look(ctx, options);
+    return next();
+  };
+}
+
+async function look(ctx: Context, { authenticator, addressOf }: PublicAppOptions): Promise<AuthResult> {
+  const { state } = ctx;
+  const { authorization } = ctx.req.headers;
+  const found = authenticator.authenticate({ authorization, address: () => addressOf(ctx) });
+  const result = found instanceof Promise ? await state.redisWait.timed(found) : found;
+  if ('key' in result) state.keyId = result.key.keyId;
+  else if (result.kind === 'unauthenticated') state.keyId = result.formerKeyId;
+  if (result.kind === 'active') state.apiKey = result.key;
+  return result;
+}
+
+function unauthenticated(code: ErrorCode, text: ErrorText): Problem {
+  return new Problem(code, text, { headers: { 'WWW-Authenticate': 'Bearer' } });
 }

@@ -1,14 +1,15 @@
 /** Refuses requests beyond what a process works on at a time, and beyond one key's share of that (S2: shed load is 500). */
 import { addressKey } from '../../keys/client-address.ts';
-import { Problem } from '../problem.ts';
+import { ErrorText, Problem, refuse } from '../problem.ts';
 import { Slots } from '../slots.ts';
 import type { Middleware, PublicAppOptions } from '../state.ts';
 
 /** Soon: a request in progress takes milliseconds, or at most as long as the store may. */
 const RETRY_AFTER_SECONDS = 1;
-const OVERLOADED = 'The gateway has as many requests under way as it can serve. Try again later.';
-const KEY_OVERLOADED =
-  'This API key has as many requests under way as the gateway serves for one key. Try again later.';
+const OVERLOADED = overloaded('The gateway has as many requests under way as it can serve. Try again later.');
+const KEY_OVERLOADED = overloaded(
+  'This API key has as many requests under way as the gateway serves for one key. Try again later.',
+);
 
 /**
  * Before anything is done for a request. It holds its slot until its response is handed over to be sent, or its client has
@@ -16,16 +17,9 @@ const KEY_OVERLOADED =
  */
 export function loadShedding({ maxInFlight, answerMemory, addressOf, hooks }: PublicAppOptions): Middleware {
   const slots = new Slots(maxInFlight, answerMemory, hooks.onShed);
-  return async (ctx, next) => {
-    const slot = slots.enter(addressKey(addressOf(ctx)));
-    if (slot === null) throw overloaded(OVERLOADED);
-    ctx.state.slot = slot;
-    ctx.res.once('close', () => slot.leave());
-    try {
-      await next();
-    } finally {
-      slot.leave();
-    }
+  return (ctx, next) => {
+    ctx.state.slot = slots.enter(addressKey(addressOf(ctx)));
+    return ctx.state.slot === null ? refuse(ctx.state, OVERLOADED) : next();
   };
 }
 
@@ -33,12 +27,12 @@ export function loadShedding({ maxInFlight, answerMemory, addressOf, hooks }: Pu
  * Once the key is known (K8: its request counts; R2: the answer has its limits): it leaves the others their share of the slots.
  */
 export function keyShedding(): Middleware {
-  return ({ state: { apiKey, slot } }, next) => {
-    if (apiKey === null || slot === null || slot.assign(apiKey.keyId)) return next();
-    throw overloaded(KEY_OVERLOADED);
+  return ({ state }, next) => {
+    const { apiKey, slot } = state;
+    return apiKey === null || slot === null || slot.assign(apiKey.keyId) ? next() : refuse(state, KEY_OVERLOADED);
   };
 }
 
-function overloaded(message: string): Problem {
-  return new Problem('overloaded', message, { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } });
+function overloaded(text: string): Problem {
+  return new Problem('overloaded', new ErrorText(text), { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) } });
 }

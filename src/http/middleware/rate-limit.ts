@@ -6,11 +6,17 @@
 import { LRUCache } from 'lru-cache';
 import { rateLimitHeaders } from '../../quota/headers.ts';
 import type { QuotaLimits, QuotaUsage } from '../../quota/limiter.ts';
-import { Problem } from '../problem.ts';
+import { ErrorText, Problem } from '../problem.ts';
 import type { Context, Middleware, PublicAppOptions } from '../state.ts';
 
-const REFUSED = 'The rate limit of this API key is used up. Try again after the time in Retry-After.';
-const TOO_MANY_DETAILS = "Too many requests for this key's details. Try again after the time in Retry-After.";
+const REFUSED = new Problem(
+  'rate_limited',
+  new ErrorText('The rate limit of this API key is used up. Try again after the time in Retry-After.'),
+);
+const TOO_MANY_DETAILS = new Problem(
+  'rate_limited',
+  new ErrorText("Too many requests for this key's details. Try again after the time in Retry-After."),
+);
 
 /** A refused request for a key's details shows the usage of at most so long ago: it may cost no look-up of the quota. */
 const REFUSED_USAGE_MS = 1000;
@@ -37,19 +43,16 @@ export function rateLimit(options: PublicAppOptions): Middleware {
     };
     if (state.route?.quota === 'none') {
       await countDetails(ctx, apiKey, limits);
-      return next();
+      return state.problem === null ? next() : undefined;
     }
     const decision = await state.redisWait.timed(quota.consume(apiKey.quotaId, limits));
     state.headers.push(rateLimitHeaders(decision));
-    if (!decision.admitted) {
-      const window = decision.minute.remaining === 0 ? 'minute' : 'hour';
-      hooks.onQuotaRefused(window);
-      state.refusal = { reason: window, address: addressOf(ctx) };
-      throw new Problem('rate_limited', REFUSED);
-    }
     // A client may have left while its key and quota were looked up.
-    state.signal.throwIfAborted();
-    return next();
+    if (decision.admitted) return state.hasLeft ? undefined : next();
+    const window = decision.minute.remaining === 0 ? 'minute' : 'hour';
+    hooks.onQuotaRefused(window);
+    state.refusal = { reason: window, address: addressOf(ctx) };
+    state.problem = REFUSED;
   };
 }
 
@@ -79,6 +82,7 @@ function detailsLimit({ clock, quota, currentKeyLimit, addressOf }: PublicAppOpt
     state.headers.push(rateLimitHeaders({ ...state.usage, retryAtMicros: null }));
     if (waitSeconds === null) return;
     state.refusal = { reason: 'current-key', address: addressOf(ctx) };
-    throw new Problem('rate_limited', TOO_MANY_DETAILS, { headers: { 'Retry-After': String(waitSeconds) } });
+    state.headers.push({ 'Retry-After': String(waitSeconds) });
+    state.problem = TOO_MANY_DETAILS;
   };
 }

@@ -1,11 +1,10 @@
 /** Gives every request an id, the headers that every response begins with, an abort signal, and a report at its end. */
 import { randomUUID } from 'node:crypto';
-import { RedisWait } from '../../redis/request-wait.ts';
 import { CLIENT_CLOSED_REQUEST, type RequestReport } from '../../telemetry/request-report.ts';
 import { endRequestSpan } from '../request-span.ts';
 import { activeSpan } from '../../tracing/spans.ts';
-import { Problem, surfaceOf } from '../problem.ts';
-import type { Context, Middleware, PublicAppOptions } from '../state.ts';
+import { surfaceOf } from '../problem.ts';
+import { type Context, type Middleware, type PublicAppOptions, RequestState } from '../state.ts';
 
 /** The ids that a client may give its requests (A3: every response has an `X-Request-Id`). */
 export const REQUEST_ID = /^[A-Za-z0-9._-]{1,64}$/;
@@ -28,29 +27,15 @@ export function requestContext({ clock, redisTimeoutMs, hooks }: PublicAppOption
   return (ctx, next) => {
     const startedMicros = clock.nowMicros();
     const span = activeSpan();
-    const left = new AbortController();
     const target = ctx.req.url ?? '/';
     if (!target.startsWith('/') || target.includes('#')) ctx.url = originForm(target);
-    const { traceparent } = ctx.req.headers;
+    const { traceparent: given } = ctx.req.headers;
+    const traceparent = typeof given === 'string' && TRACEPARENT.test(given) ? given : undefined;
     const requestId = requestIdOf(ctx.req.headers['x-request-id']);
-    ctx.state = {
-      requestId,
-      traceparent: typeof traceparent === 'string' && TRACEPARENT.test(traceparent) ? traceparent : undefined,
-      redisWait: new RedisWait(redisTimeoutMs),
-      signal: left.signal,
-      headers: [{ 'X-Request-Id': requestId }, COMMON_HEADERS],
-      slot: null,
-      route: null,
-      apiKey: null,
-      keyId: null,
-      usage: null,
-      cache: null,
-      response: null,
-      refusal: null,
-      failure: null,
-    };
+    const headers = [{ 'X-Request-Id': requestId }, COMMON_HEADERS];
+    ctx.state = new RequestState({ requestId, traceparent, redisTimeoutMs }, headers);
     ctx.res.once('close', () => {
-      if (!ctx.res.writableFinished) left.abort();
+      ctx.state.close(ctx.res.writableFinished);
       const durationMs = (clock.nowMicros() - startedMicros) / 1000;
       const report = reportOf(ctx, durationMs, span?.spanContext().traceId);
       if (span !== undefined) endRequestSpan(span, report);
@@ -93,8 +78,8 @@ function reportOf(
     cache: state.cache,
     refusal: state.refusal,
     failure: state.failure,
-    isShed: state.failure instanceof Problem && state.failure.code === 'overloaded',
-    aborted: !res.writableFinished,
+    shedReason: state.failure === null && state.problem?.code === 'overloaded' ? state.problem.reason : null,
+    aborted: state.hasLeft,
     traceId,
   };
 }

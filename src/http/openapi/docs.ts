@@ -1,10 +1,9 @@
 /** `/openapi.json`, a page that shows it at `/docs`, and the way there from `/` (A1: none needs a key, or counts). */
 import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
-import { Router } from '@koa/router';
+import type { Router } from '@koa/router';
 import { pagePolicy, StaticFile } from '../../server/static-file.ts';
-import type { RequestState } from '../state.ts';
-import type { OpenApiDocument } from './document.ts';
+import type { Middleware, RequestState } from '../state.ts';
 
 /** Anyone may keep it, but has to revalidate it on each use. */
 const REVALIDATE = 'public, no-cache';
@@ -21,16 +20,18 @@ const FILES = {
   '/docs/favicon-32x32.png': 'swagger-ui-dist/favicon-32x32.png',
 } as const;
 
-/** `document` gives the document in force; it is written out once for each object that it returns. */
-export function docsRouter(document: () => Promise<OpenApiDocument>): Router<RequestState> {
-  const router = new Router<RequestState>({ strict: true, sensitive: true });
-  const written = new WeakMap<OpenApiDocument, StaticFile>();
+/**
+ * `enter` is in front of each page. `document` gives the document in force; it is written out once for each object that it
+ * returns.
+ */
+export function addDocs(router: Router<RequestState>, enter: Middleware, document: () => Promise<object>): void {
+  const written = new WeakMap<object, StaticFile>();
 
-  router.get('/', (ctx) => {
+  router.get('/', enter, (ctx) => {
     ctx.set('Cache-Control', 'no-store');
     ctx.redirect('/docs');
   });
-  router.get('/openapi.json', async (ctx) => {
+  router.get('/openapi.json', enter, async (ctx) => {
     const current = await document();
     const file = written.get(current) ?? new StaticFile('.json', Buffer.from(JSON.stringify(current)));
     written.set(current, file);
@@ -39,11 +40,10 @@ export function docsRouter(document: () => Promise<OpenApiDocument>): Router<Req
   for (const [path, from] of Object.entries(FILES)) {
     // Read when it is first asked for: most processes never are.
     let file: StaticFile | null = null;
-    router.get(path, async (ctx) => {
+    router.get(path, enter, async (ctx) => {
       file ??= new StaticFile(extname(from), readFileSync(new URL(import.meta.resolve(from))));
       ctx.state.headers.push({ 'Content-Security-Policy': pagePolicy() });
       await file.send(ctx, from.startsWith('.') ? REVALIDATE : ONE_HOUR);
     });
   }
-  return router;
 }
