@@ -9,6 +9,7 @@ import {
   adviceSchema,
   auditSchema,
   cacheStatsSchema,
+  deletionSchema,
   explanationSchema,
   fleetSchema,
   historySchema,
@@ -20,12 +21,14 @@ import {
   oneKeySchema,
   purgeSchema,
   readinessSchema,
+  receiptSchema,
   shownKeySchema,
   topSchema,
   ttlSchema,
 } from './answers.ts';
 import { parseDuration } from '../time/duration.ts';
 import {
+  eraseBody,
   importBody,
   keyEditBody,
   MAX_TTL_MS,
@@ -239,6 +242,19 @@ export const ROUTES = {
     summary: 'purge cached answers by tag, at once or softly; with dryRun it only counts what would be purged',
     body: purgeBody,
     answer: purgeSchema,
+  },
+  showDeletion: {
+    method: 'GET',
+    path: '/api/cache/purge',
+    summary: 'how far the bytes of what hard purges have ended are deleted from Redis',
+    answer: deletionSchema,
+  },
+  erase: {
+    method: 'POST',
+    path: '/api/cache/erase',
+    summary: 'delete all copies of an evaluation or a workspace in every process and in Redis, and prove it',
+    body: eraseBody,
+    answer: receiptSchema,
   },
   showMaintenance: {
     method: 'GET',
