@@ -10,7 +10,15 @@ import { dashboardEndpoints } from './dashboard/files.ts';
 import { adminRouter, callerOf, endpoint, errorHandler, notFound } from './endpoint.ts';
 import type { AdminOptions, AdminState, Endpoint } from './endpoint.ts';
 import { explainEndpoint } from './explain.ts';
-import { authenticate, hostGuard, jsonGuard, originGuard, securityHeaders, withoutBrackets } from './guards.ts';
+import {
+  authenticate,
+  authorized,
+  hostGuard,
+  jsonGuard,
+  originGuard,
+  securityHeaders,
+  withoutBrackets,
+} from './guards.ts';
 import { keyEndpoints } from './keys.ts';
 
 /**
@@ -59,13 +67,15 @@ function createAdminApp(options: AdminOptions) {
   app.use(authenticate(options));
   app.use(jsonGuard());
   app.use(
-    adminRouter([
-      ...operationEndpoints(options),
-      ...keyEndpoints(options),
-      ...cacheViewEndpoints(options),
-      explainEndpoint(options),
-      ...cacheControlEndpoints(options),
-    ]).routes(),
+    adminRouter(
+      authorized(options, [
+        ...operationEndpoints(options),
+        ...keyEndpoints(options),
+        ...cacheViewEndpoints(options),
+        explainEndpoint(options),
+        ...cacheControlEndpoints(options),
+      ]),
+    ).routes(),
   );
   app.use(notFound);
   return app.callback();
@@ -107,7 +117,10 @@ function operationEndpoints({ metrics, config, audit, members }: AdminOptions): 
     },
     // Loaded when somebody asks: most gateways never need it.
     endpoint(ROUTES.openApi, async () => ({ ...(await import('./openapi.ts')).buildAdminDocument() })),
-    endpoint(ROUTES.whoAmI, (ctx) => ({ who: callerOf(ctx) })),
+    endpoint(ROUTES.whoAmI, (ctx) => {
+      const { name, role } = callerOf(ctx);
+      return { who: name, role };
+    }),
     endpoint(ROUTES.config, config),
     endpoint(ROUTES.audit, async () => ({
       problem: members.isConnected()

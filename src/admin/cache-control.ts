@@ -83,7 +83,7 @@ async function changeTtl(
   const untilMs = forMs === null ? null : clock.nowMs() + forMs;
   const duration = forMs === null ? {} : { for: formatDuration(forMs) };
   await makeChange(audit, {
-    who: callerOf(ctx),
+    who: callerOf(ctx).name,
     action: wanted === null ? 'cache.ttl.reset' : TTL_SET,
     target: cacheClass,
     asked: wanted && { ...ttlTexts(wanted.ttl), ...duration },
@@ -191,7 +191,7 @@ async function handlePurge(ctx: EndpointContext, options: AdminOptions): Promise
   } = await (isDryRun
     ? make()
     : makeChange(options.audit, {
-        who: callerOf(ctx),
+        who: callerOf(ctx).name,
         action: 'cache.purge',
         target: 'cache',
         asked: { ...kind, ...auditedTags(request.tags) },
@@ -229,7 +229,7 @@ async function changeMaintenance(
   { maintenance, audit, clock }: AdminOptions,
   untilMs: number | null,
 ): Promise<MaintenanceView> {
-  const who = callerOf(ctx);
+  const who = callerOf(ctx).name;
   const { to } = await makeChange(audit, {
     who,
     action: untilMs === null ? 'cache.maintenance.off' : 'cache.maintenance.on',

@@ -35,8 +35,8 @@ export function cacheViewEndpoints(options: AdminOptions): readonly Endpoint[] {
       };
     }),
     endpoint(ROUTES.history, async () => {
-      const { whose, points } = await stats.history();
-      return { ...countedOf(whose, members), stepMs: HISTORY_STEP_MS, points };
+      const { whose, ...history } = await stats.history();
+      return { ...countedOf(whose, members), stepMs: HISTORY_STEP_MS, ...history };
     }),
     endpoint(ROUTES.fleet, () => fleetView(members)),
   ];

@@ -10,6 +10,7 @@ import type { SharedCacheAdmin } from '../cache/shared-cache.ts';
 import type { CacheClass, TtlControl, TtlPolicy } from '../cache/ttl-policy.ts';
 import type { WhatIf } from '../cache/what-if/what-if.ts';
 import type { Clock } from '../time/clock.ts';
+import type { NamedToken, Role } from '../config/admin-tokens.ts';
 import { RegistryUnavailableError } from '../keys/key.ts';
 import type { KeyDirectory } from '../keys/registry.ts';
 import type { RequestLimiter } from '../keys/request-limiter.ts';
@@ -21,16 +22,10 @@ import type { Audit } from '../operations/audit.ts';
 import { AdminError, asAdminError } from '../operations/errors.ts';
 import type { Stats } from '../operations/stats/stats.ts';
 
-/** A token, and the name of its holder in the audit. */
-export interface AdminToken {
-  readonly name: string;
-  readonly token: string;
-}
-
 /** The parts of the gateway that operators see and change. */
 export interface AdminOptions extends Pick<ExplainParts, 'flightOf' | 'lastMissOf'> {
   /** Without any, everybody who reaches the listener may do everything. */
-  readonly tokens: readonly AdminToken[];
+  readonly tokens: readonly NamedToken[];
   /** Requests per address without a valid token. */
   readonly wrongTokens: RequestLimiter;
   /** The client's address, with trusted proxies taken into account. */
@@ -82,6 +77,8 @@ interface AdminLog {
 export interface AdminState {
   /** The name of the caller's token; `anonymous` if the listener has no tokens. Missing before authentication. */
   who?: string;
+  /** What the caller's token allows; `admin` if the listener has no tokens. Missing before authentication. */
+  role?: Role;
   /** The path template of the matched endpoint. Missing if none matched. */
   route?: string;
 }
@@ -150,10 +147,12 @@ export function notFound(): never {
   });
 }
 
-/** Who makes the change, for the audit. Throws if a route has no authentication in front of it. */
-export function callerOf({ state: { who } }: { readonly state: AdminState }): string {
-  if (who === undefined) throw new Error('A route reads the caller without authentication in front of it.');
-  return who;
+/** Who calls, and with which role. Throws if a route has no authentication in front of it. */
+export function callerOf({ state: { who, role } }: { readonly state: AdminState }): Pick<NamedToken, 'name' | 'role'> {
+  if (who === undefined || role === undefined) {
+    throw new Error('A route reads the caller without authentication in front of it.');
+  }
+  return { name: who, role };
 }
 
 /** Renders whatever was thrown further in: the only place that sets a failure's status. */

@@ -1,13 +1,14 @@
 /**
  * Checks on every admin request before anything else reads it. The listener has power over keys and is reachable from a
  * browser on the same machine, so web pages must be kept out: those under a name that resolves to this machine (DNS
- * rebinding), and those that send requests across origins (CSRF). Then the tokens.
+ * rebinding), and those that send requests across origins (CSRF). Then the tokens, and what the role of each allows.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
 import { isLoopback } from '../config/formats.ts';
 import { addressKey } from '../keys/client-address.ts';
-import type { AdminMiddleware, AdminOptions, AdminToken } from './endpoint.ts';
+import type { NamedToken } from '../config/admin-tokens.ts';
+import { type AdminMiddleware, type AdminOptions, callerOf, type Endpoint } from './endpoint.ts';
 import { AdminError } from '../operations/errors.ts';
 import { quoted } from '../operations/input.ts';
 
@@ -115,8 +116,8 @@ export function jsonGuard(): AdminMiddleware {
   };
 }
 
-/** The name in the audit if the listener has no tokens. */
-const ANONYMOUS = 'anonymous';
+/** Who calls if the listener has no tokens. */
+const ANONYMOUS = { name: 'anonymous', role: 'admin' } as const;
 /** The scheme in any case (RFC 9110, 11.1). The token may be any text without spaces: an operator chose it. */
 const BEARER = /^bearer +(\S+) *$/i;
 const CHALLENGE = 'Bearer realm="evalgate admin"';
@@ -136,21 +137,22 @@ export function authenticate({ tokens, wrongTokens, addressOf }: AdminOptions): 
       const waitSeconds = await wrongTokens.consume(addressKey(addressOf(ctx)));
       throw waitSeconds === null ? unauthenticated(credentials) : tooManyWrongTokens(waitSeconds);
     }
-    ctx.state.who = holder;
+    ctx.state.who = holder.name;
+    ctx.state.role = holder.role;
     await next();
   };
 }
 
 /**
- * Finds the name of a token's holder; null for an unknown token. Digests of equal length are compared, all of them even
+ * Finds the holder of a token; null for an unknown token. Digests of equal length are compared, all of them even
  * after one was equal, so that neither time nor length reveals anything about a token.
  */
-function tokenCheck(tokens: readonly AdminToken[]): (presented: string) => string | null {
-  const known = tokens.map(({ name, token }) => ({ name, digest: hash('sha256', token, 'buffer') }));
+function tokenCheck(tokens: readonly NamedToken[]): (presented: string) => Omit<NamedToken, 'token'> | null {
+  const known = tokens.map(({ token, ...holder }) => ({ holder, digest: hash('sha256', token, 'buffer') }));
   return (presented) => {
     // Node reads header bytes as Latin-1; taken back to bytes, a token with letters outside ASCII compares as sent.
     const candidate = hash('sha256', Buffer.from(presented, 'latin1'), 'buffer');
-    return known.filter(({ digest }) => timingSafeEqual(candidate, digest))[0]?.name ?? null;
+    return known.filter(({ digest }) => timingSafeEqual(candidate, digest))[0]?.holder ?? null;
   };
 }
 
@@ -174,4 +176,38 @@ function tooManyWrongTokens(waitSeconds: number): AdminError {
       headers: { 'WWW-Authenticate': CHALLENGE, 'Retry-After': String(waitSeconds) },
     },
   );
+}
+
+/** A refusal of the same caller at the same route is audited once in this time; the log has each. */
+const REFUSAL_AUDITED_EVERY_MS = 3_600_000;
+
+/** The endpoints, each only for callers whose role allows it: others get 403, which goes into the audit. */
+export function authorized({ audit, clock }: AdminOptions, endpoints: readonly Endpoint[]): readonly Endpoint[] {
+  /** When a refusal was last audited, by caller and route. Only a caller with a token is in it. */
+  const auditedAtMs = new Map<string, number>();
+  return endpoints.map(({ route, handle }) => ({
+    route,
+    handle: async (ctx) => {
+      const { name, role } = callerOf(ctx);
+      if (route.roles === null || route.roles.includes(role)) return handle(ctx);
+      const target = `${route.method} ${route.path}`;
+      const refusal = `${name} ${target}`;
+      const nowMs = clock.nowMs();
+      if (nowMs - (auditedAtMs.get(refusal) ?? Number.NEGATIVE_INFINITY) >= REFUSAL_AUDITED_EVERY_MS) {
+        auditedAtMs.set(refusal, nowMs);
+        await audit.record({
+          who: name,
+          action: 'access.refuse',
+          target,
+          from: null,
+          to: { role, needs: route.roles },
+        });
+      }
+      throw new AdminError(
+        403,
+        `The token of ${name} has the role ${role}, which does not allow ${target}: that takes the role ${route.roles.join(' or ')}. Use a token with such a role.`,
+        { privateMessage: `not allowed for the role ${role}` },
+      );
+    },
+  }));
 }

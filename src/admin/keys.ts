@@ -29,7 +29,7 @@ import {
 
 export function keyEndpoints(options: AdminOptions): readonly Endpoint[] {
   const { registry, audit, clock } = options;
-  const by = (ctx: EndpointContext): KeyChanger => ({ registry, audit, who: callerOf(ctx) });
+  const by = (ctx: EndpointContext): KeyChanger => ({ registry, audit, who: callerOf(ctx).name });
 
   return [
     endpoint(ROUTES.listKeys, async (ctx) => pageOf(ctx, await registry.list())),

@@ -7,7 +7,7 @@ import { type AdminRoute, PROBES, ROUTES } from '../operations/api.ts';
 
 export type AdminDocument = ReturnType<typeof createDocument>;
 
-const ABOUT = `Everything that operators do with a gateway. Bodies and answers are JSON; durations are written like \`30s\`, \`5m\` or \`1d\`, times in ISO 8601. If ADMIN_TOKEN is set, every request needs \`Authorization: Bearer <token>\`, except for the probes and the dashboard. Members may be added to answers in any release.`;
+const ABOUT = `Everything that operators do with a gateway. Bodies and answers are JSON; durations are written like \`30s\`, \`5m\` or \`1d\`, times in ISO 8601. If ADMIN_TOKEN is set, every request needs \`Authorization: Bearer <token>\`, except for the probes and the dashboard, and the token must have a role that allows it. Members may be added to answers in any release.`;
 
 export function buildAdminDocument(): AdminDocument {
   const operations = [
@@ -30,11 +30,20 @@ export function buildAdminDocument(): AdminDocument {
   );
 }
 
-function operationOf({ path, summary, query, body, status = 200, answer }: AdminRoute): ZodOpenApiOperationObject {
+function operationOf({
+  path,
+  roles,
+  summary,
+  query,
+  body,
+  status = 200,
+  answer,
+}: AdminRoute): ZodOpenApiOperationObject {
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => [name, z.string()] as const);
   const content = answer === null ? { 'text/plain': {} } : { 'application/json': { schema: answer } };
   return {
     summary,
+    ...(roles === null ? {} : { description: `Roles: ${roles.join(', ')}.` }),
     requestParams: { path: z.object(Object.fromEntries(inPath)), ...(query === undefined ? {} : { query }) },
     ...(body === undefined
       ? {}

@@ -172,7 +172,10 @@ export class MemoryTier {
     return dropped;
   }
 
-  /** Drops everything and keeps nothing until resumed: for a process that may miss changes (C8). */
+  /**
+   * Drops everything and keeps nothing until resumed: for a process that may miss changes (C8: then nothing in memory is
+   * trusted).
+   */
   suspend(): void {
     this.#isSuspended = true;
     this.clear();

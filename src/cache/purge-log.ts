@@ -8,7 +8,8 @@
  * A hard purge of an evaluation is forgotten once that is done for certain, `LATE_MS` later: its id is all that such a log
  * grows by. The tags of lists, workspaces and classes stay, as does every soft purge, for as long as a copy may live.
  *
- * A purged copy is never served as if it were not, except in the last case. How the log can fail, and what bounds it:
+ * A purged copy may be served for up to 250 ms after a lost message, for up to 1 s on a silent subscription, and for up to its
+ * error time by a process that Redis is out of reach of; otherwise never. How the log can fail, and what bounds it:
  * - A copy from before a forgotten purge, held by somebody who was stopped meanwhile: what was fetched before is not
  *   kept (`mayBeKept`), what was read before is read again, and a process that missed what is forgotten drops its memory.
  * - Lost entries: 0.2 keeps 10,000 and cuts off the rest. Copies from before all count as purged: too much is fetched again,

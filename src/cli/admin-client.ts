@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { z } from 'zod';
 import { errorSchema, type ReadonlyDeep } from '../operations/answers.ts';
 import type { AdminRoute } from '../operations/api.ts';
-import { parseAdminTokens } from '../config/formats.ts';
+import { parseAdminTokens } from '../config/admin-tokens.ts';
 import { CliError, type CommandTexts, makeCommand, parseJson, parser, print, secretFrom } from './command.ts';
 
 const TIMEOUT_MS = 15_000;

@@ -5,7 +5,8 @@
  */
 import type { z } from 'zod';
 import { duration, integer, oneOf, optional, port, share, size } from './codecs.ts';
-import { adminTokens, deprecations, host, hostNames, httpUrl, networks, redisUrl, upstreamToken } from './formats.ts';
+import { adminTokens } from './admin-tokens.ts';
+import { deprecations, host, hostNames, httpUrl, networks, redisUrl, upstreamToken } from './formats.ts';
 import { secret, section, setting, settingsOf } from './settings.ts';
 
 const SECOND = 1000;
@@ -54,7 +55,7 @@ export const configSchema = section({
       'Most open connections to the admin listener per address; further ones are closed at once. Raise it only if all probes and operators come through one proxy.',
     ),
     tokens: secret(adminTokens, [], { path: 'admin.token', env: 'ADMIN_TOKEN' }).describe(
-      'The admin listener accepts only these tokens; the name of a token appears in the audit log.',
+      'The admin listener accepts only these tokens, each for what its role allows; the name of a token appears in the audit log.',
     ),
     allowedHosts: setting(hostNames, { env: 'ADMIN_ALLOWED_HOSTS', default: [] }).describe(
       'Names and addresses of the admin listener, besides loopback ones. Add those that operators and Prometheus use.',

@@ -1,4 +1,4 @@
-/** Codecs of settings with a format of their own: addresses, bearer tokens and deprecations. */
+/** Codecs of settings with a format of their own: addresses, the store's token and deprecations. */
 import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
 import { type Deprecation, OPERATIONS } from '../domain/operations.ts';
@@ -72,49 +72,11 @@ function parseRedisUrl(written: string): string {
   }
 }
 
-export interface NamedToken {
-  /** The user of the token; goes into the audit. */
-  readonly name: string;
-  readonly token: string;
-}
-
-/** The name of an admin token that was given without one. */
-const UNNAMED = 'admin';
-/** A token is chosen by an operator: any visible ASCII but the comma, which stands between pairs. */
-const TOKEN = /^[\x21-\x2b\x2d-\x7e]{1,512}$/;
-/** The token of a pair is never only `=`: those end a Base64 text that was given as one token. */
-const NAMED_TOKEN = /^([A-Za-z0-9][A-Za-z0-9_.@-]{0,63})=(=*[^=].*)$/;
-
 /** The token sent to the store: anything that a header can carry in one word. */
 export const upstreamToken = codec(
   z.string().regex(/^[\x21-\x7e]{1,4096}$/),
   '1 to 4096 visible ASCII characters without spaces',
 );
-
-export const adminTokens = codec<readonly NamedToken[]>(
-  parsed(z.string(), parseAdminTokens).readonly(),
-  'one token, or name=token pairs with commas between them; a token is 1 to 512 visible ASCII characters without spaces and commas',
-);
-
-/**
- * Reads `ADMIN_TOKEN`. Throws a ValueProblem, which never quotes it: a name cannot be distinguished from a part of a token that
- * was mistyped.
- */
-export function parseAdminTokens(written: string): NamedToken[] {
-  if (TOKEN.test(written) && !NAMED_TOKEN.test(written)) return [{ name: UNNAMED, token: written }];
-  const tokens: NamedToken[] = [];
-  for (const [index, pair] of written.split(',').entries()) {
-    const part = `part ${index + 1}`;
-    const [, name, token = ''] = NAMED_TOKEN.exec(pair.trim()) ?? [];
-    if (name === undefined || !TOKEN.test(token)) {
-      throw new ValueProblem(`${part} (between commas) is not a name=token pair`);
-    }
-    if (tokens.some((other) => other.name === name)) throw new ValueProblem(`the name of ${part} is given twice`);
-    if (tokens.some((other) => other.token === token)) throw new ValueProblem(`the token of ${part} is given twice`);
-    tokens.push({ name, token });
-  }
-  return tokens;
-}
 
 const DEPRECATION = /^(?<target>\S+) from (?<from>\S+)(?: until (?<until>\S+))?(?: see (?<link>\S+))?$/;
 const TARGETS = ['v1', 'v2', ...OPERATIONS.v1, ...OPERATIONS.v2] as const;

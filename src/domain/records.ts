@@ -128,8 +128,9 @@ export type DealInsightsRecord = z.output<typeof dealInsightsSchema>;
 export type ScorecardRecord = z.output<typeof scorecardSchema>;
 export type ApiKeyRecord = z.output<typeof apiKeySchema>;
 
-/** One page of a list: the records that are whole, and how many the store says there are in all. */
+/** One page of a list: the records that are whole, how many others the store sent, and how many it says there are in all. */
 export interface EvaluationPage {
   readonly items: readonly EvaluationRecord[];
+  readonly omitted: number;
   readonly total: number;
 }

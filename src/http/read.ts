@@ -2,7 +2,7 @@
 import { Derivation, type Entry } from '../cache/entry.ts';
 import type { Reader } from '../cache/reader.ts';
 import { cacheRequest } from '../cache/request.ts';
-import type { EvaluationPage } from '../domain/records.ts';
+import type { EvaluationPage, EvaluationRecord } from '../domain/records.ts';
 import type { CachedResource, RecordParams } from '../upstream/resources.ts';
 import type { ListQuery } from '../upstream/resources.ts';
 import { notFound } from './problem.ts';
@@ -108,17 +108,23 @@ export function listRequest(
   return { page, workspaceIds, params };
 }
 
-/** The public form of a page of a list, rendered once per entry, with its links. They have `parameters` beside `page`. */
+/**
+ * The public form of a page of a list, rendered once per entry, with its links. They have `parameters` beside `page`. A
+ * page that lacks records says how many (S4: also a cached copy, and a 304).
+ */
 export function renderedPage(
   toPublic: (list: EvaluationPage, page: number, pageSize: number) => object,
+  isPublic: (record: EvaluationRecord) => boolean,
   parameters: (query: ListQuery) => Readonly<Record<string, string | number | null>>,
 ): (found: FoundRecord<EvaluationPage>, request: ListRequest) => Representation {
   const representations = new Derivation<Representation>(({ weightBytes }) => weightBytes);
   return ({ entry, record }, { page, params }) => {
     const { limit, offset } = params;
     const render = (): Representation => {
-      const links = pageLinks({ page, totalPages: Math.ceil(record.total / limit) }, parameters(params));
-      return new Representation(toPublic(record, page, limit), links);
+      const links = { Link: pageLinks({ page, totalPages: Math.ceil(record.total / limit) }, parameters(params)) };
+      const omitted = record.omitted + record.items.filter((item) => !isPublic(item)).length;
+      const headers = omitted === 0 ? links : { ...links, 'X-Records-Omitted': String(omitted) };
+      return new Representation(toPublic(record, page, limit), headers);
     };
     // Pages that share a request share an entry, so their public forms cannot stay with it.
     return offset < MAX_OFFSET ? representations.of(entry, render) : render();

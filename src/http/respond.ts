@@ -34,14 +34,14 @@ const compressors: Readonly<Record<Coding, (bytes: Buffer) => Promise<Buffer>>> 
 
 /** One public form of one record, as JSON. */
 export class Representation {
-  /** The value of its `Link` header: the addresses of the other pages of a list or a transcript. */
-  readonly links: string | null;
+  /** Of its own: `Link` of a page of a list or a transcript, `X-Records-Omitted` of one of a list. */
+  readonly headers: Headers;
   readonly #bytes: Buffer;
   readonly #hash: string;
   readonly #coded = new Map<Coding, Promise<Buffer>>();
 
-  constructor(value: object, links: string | null = null) {
-    this.links = links;
+  constructor(value: object, headers: Headers = {}) {
+    this.headers = headers;
     const text = JSON.stringify(value);
     // Memory of its own: a slice of Node's shared pool would keep the whole pool alive for as long as the entry is cached.
     this.#bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
@@ -128,8 +128,7 @@ export async function respond(ctx: Context, read: CacheRead<unknown>, representa
   const isNotModified = ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag);
   const body = isNotModified ? null : await representation.body(coding);
   ctx.state.cache = read.outcome;
-  headers.push({ ETag: etag }, cacheHeaders(read));
-  if (representation.links !== null) headers.push({ Link: representation.links });
+  headers.push({ ETag: etag }, cacheHeaders(read), representation.headers);
   if (body !== null) {
     headers.push(JSON_TYPE, { 'Content-Length': String(body.length) });
     if (coding !== null) headers.push({ 'Content-Encoding': coding });

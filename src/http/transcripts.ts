@@ -44,7 +44,7 @@ export async function transcriptPage(
   const pager = await pagerOf(found, keyId);
   const cut = await queue.run(keyId, () => pager.pageSlices(request), signal);
   const links = pageLinks({ page, totalPages: cut.totalPages }, { pageSize, maxChars, raw: raw ? 'true' : null });
-  const made = new Representation(toCallTranscript(cut, request, pager.isFormatSupported), links);
+  const made = new Representation(toCallTranscript(cut, request, pager.isFormatSupported), { Link: links });
   known.set(name, made);
   found.entry.addDerivedBytes(made.weightBytes);
   return made;

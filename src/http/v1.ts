@@ -71,7 +71,7 @@ const listReports = readRoute({
       ...filter,
     });
   },
-  represent: renderedPage(toReportsPage, (query) => ({
+  represent: renderedPage(toReportsPage, hasReport, (query) => ({
     limit: query.limit,
     search: query.search,
     scorecardId: query.scorecardId,

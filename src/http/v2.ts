@@ -84,13 +84,17 @@ const listCalls = readRoute({
       }),
     );
   },
-  represent: renderedPage(toCallsPage, ({ workspaceIds, ...query }) => ({
-    pageSize: query.limit,
-    search: query.search,
-    scorecardId: query.scorecardId,
-    // A list of one workspace may be that of a key with several, narrowed, or of a key with just this one.
-    workspaceId: workspaceIds.length === 1 ? (workspaceIds[0] ?? null) : null,
-  })),
+  represent: renderedPage(
+    toCallsPage,
+    () => true,
+    ({ workspaceIds, ...query }) => ({
+      pageSize: query.limit,
+      search: query.search,
+      scorecardId: query.scorecardId,
+      // A list of one workspace may be that of a key with several, narrowed, or of a key with just this one.
+      workspaceId: workspaceIds.length === 1 ? (workspaceIds[0] ?? null) : null,
+    }),
+  ),
   summary: 'List calls',
   description:
     'The completed calls of all workspaces of the key, or of one of them, newest first. A query parameter that is unknown or breaks its rule is refused with 400.',

@@ -260,11 +260,15 @@ export const historySchema = z.object({
       at: text,
       p99Ms: number.nullable(),
       staleOnError: number,
+      /** Of lists of the store, and how many of them are left out of answers. */
+      records: z.object({ listed: number, leftOut: number }),
       /** Requests by the status of the answer. */
       statuses: z.record(text, number),
       classes: z.record(text, activitySchema),
     }),
   ),
+  /** Records that are left out of lists, the most frequent first: the id, if it has a valid one, and the faulty member. */
+  leftOut: z.array(z.object({ id: textOrNull, path: text, times: number })),
 });
 
 /** The processes that were heard of within ten seconds. */

@@ -3,6 +3,7 @@
  * reference and the dashboard's list are made from these declarations. Times are ISO 8601 in UTC, with milliseconds.
  */
 import { z } from 'zod';
+import { type Role, ROLES } from '../config/admin-tokens.ts';
 import { keyMembers, type PlaceInList } from '../keys/key.ts';
 import {
   type ReadonlyDeep,
@@ -43,6 +44,8 @@ export interface AdminRoute {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** With `{name}` for a parameter. */
   readonly path: string;
+  /** The roles of tokens that may call it; null if it needs no token. */
+  readonly roles: readonly Role[] | null;
   readonly summary: string;
   /** Its members are texts; one that may be repeated is an array. The descriptions say what they may hold. */
   readonly query?: z.ZodObject;
@@ -56,6 +59,11 @@ export interface AdminRoute {
 export type AnswerOf<R extends AdminRoute> = ReadonlyDeep<z.output<NonNullable<R['answer']>>>;
 
 const text = z.string();
+
+const READERS: readonly Role[] = ['viewer', 'operator', 'admin'];
+const OPERATORS: readonly Role[] = ['operator', 'admin'];
+const KEY_READERS: readonly Role[] = ROLES;
+const KEY_CHANGERS: readonly Role[] = ['keys', 'admin'];
 
 export function iso(timeMs: number): string {
   return new Date(timeMs).toISOString();
@@ -93,10 +101,17 @@ const KEY_PATH = '/api/keys/{keyId}';
 
 /** Without a token: for those who look whether the process lives. */
 export const PROBES = {
-  livez: { method: 'GET', path: '/livez', summary: '200 while the process runs', answer: z.object({ status: text }) },
+  livez: {
+    method: 'GET',
+    path: '/livez',
+    roles: null,
+    summary: '200 while the process runs',
+    answer: z.object({ status: text }),
+  },
   readyz: {
     method: 'GET',
     path: '/readyz',
+    roles: null,
     summary: 'whether requests can be served, and how each dependency is doing; 503 while starting or draining',
     answer: readinessSchema,
   },
@@ -104,34 +119,45 @@ export const PROBES = {
 
 /** In the order of the lists that are made from them. The names are the operations' ids. */
 export const ROUTES = {
-  metrics: { method: 'GET', path: '/metrics', summary: 'metrics in the Prometheus text format', answer: null },
+  metrics: {
+    method: 'GET',
+    path: '/metrics',
+    roles: READERS,
+    summary: 'metrics in the Prometheus text format',
+    answer: null,
+  },
   openApi: {
     method: 'GET',
     path: '/openapi.json',
+    roles: ROLES,
     summary: 'this interface as an OpenAPI 3.1 document',
     answer: z.record(text, z.unknown()),
   },
   whoAmI: {
     method: 'GET',
     path: '/api/whoami',
-    summary: 'the name under which the audit records your changes',
-    answer: z.object({ who: text }),
+    roles: ROLES,
+    summary: 'the name under which the audit records your changes, and the role of your token',
+    answer: z.object({ who: text, role: z.enum(ROLES) }),
   },
   config: {
     method: 'GET',
     path: '/api/config',
+    roles: READERS,
     summary: 'the effective configuration, secrets left out',
     answer: z.object({ file: text, settings: z.record(text, z.unknown()) }),
   },
   audit: {
     method: 'GET',
     path: '/api/audit',
+    roles: READERS,
     summary: 'changes with person, time, old and new value; newest first',
     answer: auditSchema,
   },
   listKeys: {
     method: 'GET',
     path: '/api/keys',
+    roles: KEY_READERS,
     summary: 'the API keys that were issued, in pages, without their secrets',
     query: z.strictObject({
       limit: limit(1000, 100),
@@ -142,6 +168,7 @@ export const ROUTES = {
   createKey: {
     method: 'POST',
     path: '/api/keys',
+    roles: KEY_CHANGERS,
     summary: 'issue a key; the answer shows it this once',
     body: newKeyBody,
     status: 201,
@@ -150,6 +177,7 @@ export const ROUTES = {
   importKeys: {
     method: 'POST',
     path: '/api/keys/import',
+    roles: KEY_CHANGERS,
     summary: 'take over keys that are hashed already, all or none',
     body: importBody,
     answer: importSchema,
@@ -157,18 +185,21 @@ export const ROUTES = {
   showKey: {
     method: 'GET',
     path: KEY_PATH,
+    roles: KEY_READERS,
     summary: 'one key, and its requests of the last hour',
     answer: shownKeySchema,
   },
   keyUse: {
     method: 'GET',
     path: '/api/key-use',
+    roles: KEY_READERS,
     summary: 'requests and 429s of each key in the last hour, of all processes',
     answer: keyUseSchema,
   },
   editKey: {
     method: 'PATCH',
     path: KEY_PATH,
+    roles: KEY_CHANGERS,
     summary: 'change a key: its name, status, workspaces, scopes, limits or expiry',
     body: keyEditBody,
     answer: oneKeySchema,
@@ -176,12 +207,14 @@ export const ROUTES = {
   revokeKey: {
     method: 'DELETE',
     path: KEY_PATH,
+    roles: KEY_CHANGERS,
     summary: 'revoke a key for good; its record stays',
     answer: oneKeySchema,
   },
   rotateKey: {
     method: 'POST',
     path: `${KEY_PATH}/rotate`,
+    roles: KEY_CHANGERS,
     summary: 'issue a successor with the same rights and quota; the old key ends after the overlap',
     body: rotateBody,
     status: 201,
@@ -190,6 +223,7 @@ export const ROUTES = {
   cacheStats: {
     method: 'GET',
     path: '/api/cache',
+    roles: READERS,
     summary:
       'one row per class: reads by outcome, misses by reason, store calls, ages and latencies of all processes in the last hour; and what the memory of this one holds',
     answer: cacheStatsSchema,
@@ -197,6 +231,7 @@ export const ROUTES = {
   cacheTop: {
     method: 'GET',
     path: '/api/cache/top',
+    roles: READERS,
     summary:
       'the records, routes, API keys and workspaces for which all processes made the store work most in the last hour',
     query: z.strictObject({ limit: limit(100, 20) }),
@@ -205,6 +240,7 @@ export const ROUTES = {
   explain: {
     method: 'GET',
     path: '/api/cache/explain',
+    roles: READERS,
     summary: 'which entry answers the public path in the query parameter path, and what its next read would do',
     query: z.strictObject({
       path: text
@@ -220,12 +256,14 @@ export const ROUTES = {
   listTtls: {
     method: 'GET',
     path: TTL_PATH,
+    roles: READERS,
     summary: 'the TTLs in force of each class of answers, where each comes from, and until when',
     answer: z.object({ classes: z.array(ttlSchema) }),
   },
   setTtl: {
     method: 'PUT',
     path: `${TTL_PATH}/{class}`,
+    roles: OPERATORS,
     summary: 'set TTLs of a class, with `for` only for a while; they rule at once, for stored answers too',
     body: ttlBody,
     answer: ttlSchema,
@@ -233,12 +271,14 @@ export const ROUTES = {
   resetTtl: {
     method: 'DELETE',
     path: `${TTL_PATH}/{class}`,
+    roles: OPERATORS,
     summary: 'let the TTLs of a class be those of the configuration again',
     answer: ttlSchema,
   },
   purge: {
     method: 'POST',
     path: '/api/cache/purge',
+    roles: OPERATORS,
     summary: 'purge cached answers by tag, at once or softly; with dryRun it only counts what would be purged',
     body: purgeBody,
     answer: purgeSchema,
@@ -259,12 +299,14 @@ export const ROUTES = {
   showMaintenance: {
     method: 'GET',
     path: MAINTENANCE_PATH,
+    roles: READERS,
     summary: 'whether maintenance keeps calls from the store, until when, and who began it',
     answer: maintenanceSchema,
   },
   beginMaintenance: {
     method: 'PUT',
     path: MAINTENANCE_PATH,
+    roles: OPERATORS,
     summary:
       'keep every call from the store for a while, a day at most: copies are served, reads without one fail; it ends by itself',
     body: maintenanceBody,
@@ -273,12 +315,14 @@ export const ROUTES = {
   endMaintenance: {
     method: 'DELETE',
     path: MAINTENANCE_PATH,
+    roles: OPERATORS,
     summary: 'end maintenance: the store is called again',
     answer: maintenanceSchema,
   },
   advice: {
     method: 'GET',
     path: '/api/cache/advice',
+    roles: READERS,
     summary: 'for each class what other times would do to hit ratio, store load and staleness, and which one to set',
     query: z.strictObject({
       budget: text
@@ -299,6 +343,7 @@ export const ROUTES = {
   history: {
     method: 'GET',
     path: '/api/cache/history',
+    roles: READERS,
     summary:
       'the last hour of all processes: requests by status, read times, and reads, hits, store calls and failures by class',
     answer: historySchema,
@@ -306,6 +351,7 @@ export const ROUTES = {
   fleet: {
     method: 'GET',
     path: '/api/fleet',
+    roles: READERS,
     summary: 'the processes that serve together, the status of each, and when it was last seen',
     answer: fleetSchema,
   },

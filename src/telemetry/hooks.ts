@@ -1,10 +1,12 @@
 /** Turns what the parts of a gateway report into metrics, log lines and the health of dependencies. */
+import { LRUCache } from 'lru-cache';
 import type { Clock } from '../time/clock.ts';
 import type { Logger } from '../log/logger.ts';
 import type { RedisLinkOptions } from '../redis/connection.ts';
 import type { ListenerHooks } from '../server/server.ts';
 import type { StoreClientHooks } from '../upstream/client.ts';
 import type { GuardHooks } from '../upstream/guard.ts';
+import type { Listed } from '../upstream/resources.ts';
 import { publicName } from '../tracing/spans.ts';
 import { StoreHealth, trackCapacity } from './dependencies.ts';
 import type { CacheListener } from '../cache/events.ts';
@@ -27,9 +29,18 @@ export interface StoreHooks {
   readonly guard: GuardHooks;
 }
 
-/** For the client of the store, and the guard around it. */
-export function storeHooks({ logger, metrics, health, clock }: HookOptions): StoreHooks {
+/** A record that is left out again and again has one line of the log in so long. */
+const LEFT_OUT_EVERY_MS = 3_600_000;
+/** Beyond so many such records, lines are repeated. */
+const MAX_LEFT_OUT = 10_000;
+
+/** For the client of the store, and the guard around it. `onListed` counts the records of lists for operators. */
+export function storeHooks(
+  { logger, metrics, health, clock }: HookOptions,
+  onListed: (listed: Listed) => void,
+): StoreHooks {
   const storeHealth = new StoreHealth(health, clock);
+  const loggedAtMs = new LRUCache<string, number>({ max: MAX_LEFT_OUT });
   return {
     store: {
       onCall: (call) => {
@@ -40,9 +51,17 @@ export function storeHooks({ logger, metrics, health, clock }: HookOptions): Sto
         storeHealth.onCall(call);
         logger.debug({ ...call, outcome }, 'store call');
       },
-      onRecordLeftOut: (leftOut) => {
-        metrics.recordsLeftOut.inc({ resource: leftOut.resource });
-        logger.warn({ ...leftOut }, 'record left out of a list: a required member is missing or of the wrong type');
+      onListed: ({ resource, requestId, ...listed }) => {
+        metrics.recordsListed.inc({ resource }, listed.records);
+        metrics.recordsLeftOut.inc({ resource }, listed.leftOut.length);
+        onListed(listed);
+        for (const leftOut of listed.leftOut) {
+          const record = `${leftOut.id} ${leftOut.path}`;
+          const nowMs = clock.nowMs();
+          if (nowMs - (loggedAtMs.get(record) ?? Number.NEGATIVE_INFINITY) < LEFT_OUT_EVERY_MS) continue;
+          loggedAtMs.set(record, nowMs);
+          logger.warn({ resource, ...leftOut, requestId }, 'record left out of a list: it is incomplete or malformed');
+        }
       },
     },
     guard: {

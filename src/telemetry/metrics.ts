@@ -93,6 +93,7 @@ const HELP = {
     'Calls to the evaluation store that were not sent, by reason: queue-full, queue-timeout, store-failing (the circuit is open), or key-failing (that of the API key is open).',
   evalgate_store_calls_total: 'Calls to the evaluation store, by outcome.',
   evalgate_store_queue_seconds: 'Time that calls to the evaluation store waited in the queue.',
+  evalgate_store_records_listed_total: 'Records in lists of the store, with those that were left out.',
   evalgate_store_records_left_out_total:
     'Records left out of lists because the store sent them incomplete or malformed.',
   evalgate_store_retries_total: 'Retries of calls to the evaluation store, by outcome; over-budget ones were not sent.',
@@ -130,6 +131,7 @@ export class Metrics {
   readonly storeCallsRefused = this.#counter('evalgate_store_calls_refused_total', 'reason');
   readonly storeRetries = this.#counter('evalgate_store_retries_total', 'outcome');
   readonly storeQueueWaits = this.#histogram('evalgate_store_queue_seconds', SECONDS);
+  readonly recordsListed = this.#counter('evalgate_store_records_listed_total', 'resource');
   readonly recordsLeftOut = this.#counter('evalgate_store_records_left_out_total', 'resource');
   readonly cacheReads = this.#counter('evalgate_cache_reads_total', 'class', 'outcome', 'tier');
   readonly cacheMisses = this.#counter('evalgate_cache_misses_total', 'class', 'reason');

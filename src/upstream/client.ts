@@ -14,7 +14,7 @@ import { type Clock, systemClock } from '../time/clock.ts';
 import { outgoingTraceparent, publicName, recordingSpan, storeSpan } from '../tracing/spans.ts';
 import type { AnswerMemory, Reservation } from './answer-memory.ts';
 import { type Agents, Connections, newConnection } from './connections.ts';
-import type { LeftOut, Resource, ResourceName } from './resources.ts';
+import type { Listed, Resource, ResourceName } from './resources.ts';
 import type { Fetch, FetchOptions, StoreAnswer } from './store.ts';
 import { JsonError, parseJson } from './json.ts';
 import { asStoreError, invalidResponse, malformed, StoreError, type StoreErrorKind } from './store-error.ts';
@@ -34,7 +34,7 @@ export interface StoreCall {
 /** They report, for logs and metrics, and must not throw. */
 export interface StoreClientHooks {
   readonly onCall?: (call: StoreCall) => void;
-  readonly onRecordLeftOut?: (leftOut: LeftOut & Pick<StoreCall, 'resource' | 'requestId'>) => void;
+  readonly onListed?: (listed: Listed & Pick<StoreCall, 'resource' | 'requestId'>) => void;
 }
 
 export interface StoreClientOptions {
@@ -145,7 +145,7 @@ export class StoreClient {
         if (result.status !== null) span?.setAttribute('http.response.status_code', result.status);
       };
       const timeoutMs = Math.min(this.#options.timeoutMs, request.timeoutMs ?? this.#options.timeoutMs);
-      // The other half of the time is for the body.
+      // The wait for memory may take half of the time; the rest is for the body.
       const reservation = this.#options.memory.reservation(request.keyId, timeoutMs / 2);
       try {
         const reply = await this.#get(path, { ...request, timeoutMs, title: resource.title(params) }, reservation);
@@ -240,8 +240,8 @@ export class StoreClient {
     const { name, absentCodes } = resource;
     if (status === 200) {
       const value = await valueOf(body, resource.title(params), resource.isExact);
-      const record = await resource.parse(value, params, (left) =>
-        this.#options.hooks?.onRecordLeftOut?.({ resource: name, ...left, requestId }),
+      const record = await resource.parse(value, params, (listed) =>
+        this.#options.hooks?.onListed?.({ resource: name, ...listed, requestId }),
       );
       const etag = headers.etag !== undefined && ETAG_PATTERN.test(headers.etag) ? headers.etag : null;
       return { kind: 'found', record, etag, bytes: body.length };
@@ -321,7 +321,10 @@ async function readErrorBody(stream: Readable, headers: IncomingHttpHeaders): Pr
   }
 }
 
-/** The value of a 200's body. Rejects with a StoreError: the record's fault or the store's (S2: a record's trouble is its own). */
+/**
+ * The value of a 200's body. Rejects with a StoreError: the record's fault or the store's (S2: a record's trouble is its
+ * own).
+ */
 async function valueOf(body: Buffer, title: string, isExact: boolean): Promise<unknown> {
   try {
     return await parseJson(body, { isExact });

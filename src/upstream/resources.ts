@@ -2,7 +2,8 @@
  * The table of the store's resources. Each is declared once: where it is fetched, how its record is checked, whose it is,
  * and what its copies are found and purged by. Client, guard, cache, purges and the format in Redis all go by the table.
  *
- * A new resource is a name in `RESOURCE_KINDS` and a declaration in `RESOURCES`. Beside the table it needs:
+ * A new resource is a name in `RESOURCE_KINDS` (and another `VERSION` in `cache/what-if/sharing.ts`) and a declaration in
+ * `RESOURCES`. Beside the table it needs, in this order:
  * - the schema of its record in `domain/records.ts`, and its public form in another file of `domain/`
  * - its TTLs and its `outdatedLimit` in `config/config.ts`, and both in the root's `config/default.yaml`
  * - the ids of its operations in `domain/operations.ts`, its routes in `http/v1.ts` or `http/v2.ts`, and an example body in
@@ -10,6 +11,8 @@
  * - for the demo, its path in `sample/routes.ts`, records in `sample/data.ts`, and a line of `curl` in
  *   `backend/demo-store.ts`
  * - the colour of its line in the dashboard's charts, `.line-<kind>` in `admin/dashboard/page/style.css`
+ * - for the team that owns the store, its check in `cli/doctor/store-records.ts` and a section in `docs/store-interface.md`
+ * - for operators, its class in `docs/configuration.md` and in rule C1, and its span in `docs/tracing.md`
  * - for a new kind of purge tag, `parseTag` in `cache/purge-log.ts` and `TAG_NAMES` in `cache/redis/entry-format.ts`
  */
 import { createHash } from 'node:crypto';
@@ -32,7 +35,7 @@ import { createYield } from './json.ts';
 import { invalidResponse, malformed } from './store-error.ts';
 import { faultyMember, hasOpenObject, memberOf, validatorOf, workspaceIdOf } from './validation.ts';
 
-/** The resources that are cached, each with TTLs of its own. A change needs another `VERSION` in what-if/sharing.ts. */
+/** The resources that are cached, each with TTLs of its own. */
 export const RESOURCE_KINDS = ['list', 'evaluation', 'transcript', 'scorecard', 'rubric', 'dealInsights'] as const;
 export type ResourceKind = (typeof RESOURCE_KINDS)[number];
 /** Those that are single records, by id. */
@@ -73,7 +76,7 @@ export interface Resource<P, R> {
    * The record in a 200's JSON. Throws a StoreError, or rejects with one: `malformed` if the record is at fault,
    * `invalidResponse` if it is not what was asked for.
    */
-  parse(value: unknown, params: P, onLeftOut: (leftOut: LeftOut) => void): R | Promise<R>;
+  parse(value: unknown, params: P, onListed: (listed: Listed) => void): R | Promise<R>;
 }
 
 /** A resource whose answers are cached. */
@@ -121,6 +124,13 @@ export interface LeftOut {
   readonly surface?: SurfaceName;
 }
 
+/** What the store sent in a list. */
+export interface Listed {
+  /** How many records, with those that are left out. */
+  readonly records: number;
+  readonly leftOut: readonly LeftOut[];
+}
+
 export interface RecordParams {
   readonly id: string;
 }
@@ -137,7 +147,8 @@ const validateApiKey = validatorOf(apiKeySchema);
 const list: CachedResource<ListQuery, EvaluationPage> = {
   name: 'list',
   template: `${ROOT}/evaluations`,
-  schema: pageSchema.extend({ items: z.array(evaluationSchema) }),
+  // 0 in pages of older releases.
+  schema: pageSchema.extend({ items: z.array(evaluationSchema), omitted: z.int().nonnegative().default(0) }),
   memoryFactor: AS_OBJECTS,
   idTag: null,
   // A list that matches nothing is an empty one, so a 404 is a failure whatever its code.
@@ -317,7 +328,7 @@ function listPath({ workspaceIds, search, scorecardId, offset, limit }: ListQuer
 async function parseList(
   value: unknown,
   { workspaceIds, limit }: ListQuery,
-  onLeftOut: (leftOut: LeftOut) => void,
+  onListed: (listed: Listed) => void,
 ): Promise<EvaluationPage> {
   const page = pageSchema.safeParse(value);
   if (!page.success) throw malformed(`the store's list is malformed at ${faultyMember(page.error)}`);
@@ -331,23 +342,26 @@ async function parseList(
     throw invalidResponse(`the store ignored the workspaces asked for: its list holds ${which} of another workspace`);
   }
   const kept = new Map<string, EvaluationRecord>();
+  const leftOut: LeftOut[] = [];
   // Cut first: what the store sends too much costs nothing.
-  for (const item of items.slice(0, limit)) {
+  const sent = items.slice(0, limit);
+  for (const item of sent) {
     await yieldToEventLoop();
     const validation = await validateEvaluation(item);
     if (!validation.ok) {
-      onLeftOut({ id: idOf(item), path: validation.path });
+      leftOut.push({ id: idOf(item), path: validation.path });
       continue;
     }
     const { record } = validation;
-    if (record.state !== 'COMPLETED') onLeftOut({ id: record['_id'], path: 'state' });
-    else if (kept.has(record['_id'])) onLeftOut({ id: record['_id'], path: '_id' });
+    if (record.state !== 'COMPLETED') leftOut.push({ id: record['_id'], path: 'state' });
+    else if (kept.has(record['_id'])) leftOut.push({ id: record['_id'], path: '_id' });
     else {
       kept.set(record['_id'], record);
-      if (!hasReport(record)) onLeftOut({ id: record['_id'], path: REPORT_EMAIL_PATH, surface: 'v1' });
+      if (!hasReport(record)) leftOut.push({ id: record['_id'], path: REPORT_EMAIL_PATH, surface: 'v1' });
     }
   }
-  return { items: [...kept.values()].toSorted(newestFirst), total };
+  onListed({ records: sent.length, leftOut });
+  return { items: [...kept.values()].toSorted(newestFirst), omitted: sent.length - kept.size, total };
 }
 
 const identifiedSchema = z.object({ _id: z.string().regex(ID_PATTERN) });

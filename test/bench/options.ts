@@ -5,6 +5,7 @@ export interface BenchOptions {
   readonly only: readonly string[];
   readonly seconds: number;
   readonly rounds: number;
+  readonly warmUpSeconds: number;
   readonly memorySeconds: number;
 }
 
@@ -15,6 +16,7 @@ export function readOptions(cases: readonly string[], argv: readonly string[]): 
     .addOption(new Option('--only <name...>', 'these only').choices(cases).default(cases, 'all'))
     .option('--seconds <number>', 'of one round', positive, 2)
     .option('--rounds <number>', 'of each server; ratios are medians of theirs', positive, 9)
+    .option('--warm-up-seconds <number>', 'of each server before it is measured', positive, 20)
     .option('--memory-seconds <number>', 'how long memory is watched under load', positive, 600)
     .allowExcessArguments(false)
     .parse(argv, { from: 'user' })

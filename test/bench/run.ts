@@ -9,21 +9,21 @@ import { fileURLToPath } from 'node:url';
 import { describeMachine } from '../prove/machine.ts';
 import { Bench } from './gateway/bench.ts';
 import type { Case, CaseResult, Table } from './gateway/case.ts';
+import { answers } from './gateway/cases/answers.ts';
 import { hotList } from './gateway/cases/hot-list.ts';
 import { growth } from './gateway/cases/growth.ts';
-import { codings, notModified, singles } from './gateway/cases/hot-reads.ts';
+import { codings, singles } from './gateway/cases/hot-reads.ts';
 import { latency } from './gateway/cases/latency.ts';
-import { miss, overLimit, redisHit } from './gateway/cases/misses.ts';
+import { miss, overLimit } from './gateway/cases/misses.ts';
 import { memory, start, workers } from './gateway/cases/process.ts';
 import { tracing } from './gateway/cases/tracing.ts';
 import { readOptions } from './options.ts';
 
 const CASES: Readonly<Record<string, Case>> = {
   'hot-list': hotList,
-  'not-modified': notModified,
+  answers,
   singles,
   codings,
-  'redis-hit': redisHit,
   miss,
   'over-limit': overLimit,
   latency,

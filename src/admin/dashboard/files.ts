@@ -25,7 +25,7 @@ const ENDPOINTS = Object.entries<AdminRoute>({ ...PROBES, ...ROUTES });
 /** A module that tells the page how to call this gateway. */
 const DECLARED = [
   `export const CLASSES = ${JSON.stringify(CACHE_CLASSES)};`,
-  `export const ROUTES = ${JSON.stringify(Object.fromEntries(ENDPOINTS.map(([id, { method, path }]) => [id, { method, path }])))};`,
+  `export const ROUTES = ${JSON.stringify(Object.fromEntries(ENDPOINTS.map(([id, { method, path, roles }]) => [id, { method, path, roles }])))};`,
 ].join('\n');
 
 /** `/`, and the files below `/dashboard/` that it loads. Throws if a file is missing. */
@@ -51,7 +51,7 @@ function endpointOf(path: string, type: string, bytes: Buffer): Endpoint {
     ctx.set({ 'Content-Security-Policy': CONTENT_SECURITY_POLICY, Vary: 'Accept-Encoding' });
     await file.send(ctx, 'private, no-cache');
   };
-  return { route: { method: 'GET', path, summary: 'a file of the dashboard', answer: null }, handle };
+  return { route: { method: 'GET', path, roles: null, summary: 'a file of the dashboard', answer: null }, handle };
 }
 
 const ICON =

@@ -15,7 +15,7 @@ export interface CacheBackendOptions extends Omit<RedisBudgetOptions, 'names'>, 
   readonly state: RedisLink;
   /** Names the store whose answers are cached, in letters and digits: answers of another store are kept apart. */
   readonly store: string;
-  /** The memory tier of this process. It is not used while changes may be missed (C8). */
+  /** The memory tier of this process. It is not used while changes may be missed (C8: memory is dropped then). */
   readonly memory: MemoryTier;
   /**
    * Something stored as an entry can't be read (`decode`), or the check of the memory tier failed (`recheck`), or entries

@@ -38,8 +38,10 @@ const idSchema = z.object({ _id: z.string() });
 const sentList: Resource<ListQuery, SentList> = {
   ...RESOURCES.list,
   parse: async (value, query) => {
-    const leftOut: LeftOut[] = [];
-    const { total } = await RESOURCES.list.parse(value, query, (one) => leftOut.push(one));
+    let leftOut: readonly LeftOut[] = [];
+    const { total } = await RESOURCES.list.parse(value, query, (listed) => {
+      leftOut = listed.leftOut;
+    });
     const { items } = itemsSchema.parse(value);
     return {
       ids: items.map((item) => idSchema.safeParse(item).data?.['_id'] ?? null),

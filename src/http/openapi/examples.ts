@@ -72,7 +72,7 @@ const scoredCard: ScoredCardRecord = {
   },
 };
 
-const page = { items: [evaluation], total: 1 };
+const page = { items: [evaluation], omitted: 0, total: 1 };
 
 const ownKey = toCurrentKeyBody(
   {

@@ -60,6 +60,15 @@ const caching: Headers = {
   ),
 };
 
+/** S4: how many records a page lacks. */
+const omitted: Headers = {
+  'X-Records-Omitted': integer(
+    'Only on a list: how many records of this page are left out, because the store holds them incomplete or malformed. Missing if none is. `total_count` counts them.',
+    1,
+    7,
+  ),
+};
+
 const counted: Headers = {
   ...windowHeaders('X-RateLimit', 'active', [120, 117, 1772600827]),
   'X-RateLimit-Active-Window': choice('The window with fewer requests left; `minute` where both have the same.', [
@@ -96,6 +105,7 @@ export const headerComponents: Headers = {
   ...required(always),
   ...required(caching),
   Age: age,
+  ...omitted,
   ...required(counted),
   ...Object.fromEntries(Object.entries(counted).map(([name, header]) => [`${name}-IfCounted`, header])),
   ...sometimes,
@@ -105,7 +115,7 @@ export const headerComponents: Headers = {
 /** On every response, or on every one of a deprecated operation or of a list. */
 export const alwaysHeaders = { ...references(always), ...references(sometimes) };
 /** On what was read: 200 and 304. */
-export const cachingHeaders = references(caching);
+export const cachingHeaders = references({ ...caching, ...omitted });
 /** On every response to a request that counted against a key. */
 export const countedHeaders = references(counted);
 /** The same on a status that a request may also get before its key is known to be active. */

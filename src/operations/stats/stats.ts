@@ -4,6 +4,7 @@ import { CACHE_CLASSES, type CacheClass } from '../../cache/ttl-policy.ts';
 import type { Clock } from '../../time/clock.ts';
 import type { CacheListener, MissReason, ReadReport, StoreCallReport } from '../../cache/events.ts';
 import { type AnswerOf, iso, type ROUTES } from '../api.ts';
+import type { Listed } from '../../upstream/resources.ts';
 import { bucketOf, Counts, percentiles, writtenCountsSchema } from './counts.ts';
 import { type TimeBucket, TimeBuckets, type BucketSharing, type Whose } from './time-buckets.ts';
 import { TopLoads, topOf, writtenLoadsSchema } from './top-loads.ts';
@@ -11,7 +12,8 @@ import { TopLoads, topOf, writtenLoadsSchema } from './top-loads.ts';
 interface ClassCounts extends Omit<AnswerOf<typeof ROUTES.cacheStats>['classes'][number], 'memory'> {
   readonly class: CacheClass;
 }
-type HistoryPoint = AnswerOf<typeof ROUTES.history>['points'][number];
+type History = AnswerOf<typeof ROUTES.history>;
+type HistoryPoint = History['points'][number];
 type KeyUse = AnswerOf<typeof ROUTES.keyUse>['keys'][number];
 
 /** Counts of at most an hour, and of whom they are. */
@@ -24,6 +26,8 @@ export interface Counted<T> {
 
 export const HISTORY_STEP_MS = 30_000;
 const STEP_MS = 300_000;
+/** So many records that are left out are named, per process and step. */
+const NAMED_RECORDS = 20;
 /** In the order in which they are shown. */
 const MISS_REASONS = ['never-seen', 'expired', 'evicted', 'purged', 'not-cacheable'] as const satisfies MissReason[];
 
@@ -74,6 +78,17 @@ export class Stats {
     if (status === 429) counts.add(`refused ${keyId}`);
   }
 
+  /** Counts the records of a list that the store sent. */
+  countListed({ records, leftOut }: Listed): void {
+    const step = this.#history.now();
+    step.add('listed', records);
+    for (const { id, path } of leftOut) {
+      step.add('left out');
+      const name = `left out ${path} ${id ?? ''}`;
+      if (step.of(name) > 0 || step.under('left out ').length < NAMED_RECORDS) step.add(name);
+    }
+  }
+
   /** One row per class, in the order of the classes. Never rejects; the other views neither. */
   async classes(): Promise<Counted<readonly ClassCounts[]>> {
     return counted(await this.#classes.read(), (all) => {
@@ -86,10 +101,11 @@ export class Stats {
     return counted(await this.#loads.read(), (all) => topOf(all, limit));
   }
 
-  /** Oldest first, without gaps; the last one is under way. */
-  async history(): Promise<{ readonly whose: Whose; readonly points: readonly HistoryPoint[] }> {
+  /** Points oldest first, without gaps; the last one is under way. Records that are left out most first. */
+  async history(): Promise<{ readonly whose: Whose } & Pick<History, 'points' | 'leftOut'>> {
     const { whose, steps } = await this.#history.read();
-    return { whose, points: steps.map(historyPoint) };
+    const sums = new Counts(steps.flatMap(({ counts }) => counts));
+    return { whose, points: steps.map(historyPoint), leftOut: leftOutOf(sums) };
   }
 
   async keyUse(): Promise<Counted<readonly KeyUse[]>> {
@@ -165,6 +181,7 @@ function historyPoint({ atMs, counts }: TimeBucket<Record<string, number>>): His
     at: iso(atMs),
     p99Ms: percentiles(sums.under('latency '), 1000)?.p99 ?? null,
     staleOnError: sums.of('stale on error'),
+    records: { listed: sums.of('listed'), leftOut: sums.of('left out') },
     statuses: Object.fromEntries(sums.under('status ')),
     classes: Object.fromEntries(
       CACHE_CLASSES.map((cacheClass) => {
@@ -173,6 +190,14 @@ function historyPoint({ atMs, counts }: TimeBucket<Record<string, number>>): His
       }),
     ),
   };
+}
+
+function leftOutOf(sums: Counts): History['leftOut'] {
+  const named = sums.under('left out ').map(([name, times]) => {
+    const [path = '', id = ''] = name.split(' ');
+    return { id: id === '' ? null : id, path, times };
+  });
+  return named.toSorted((a, b) => b.times - a.times).slice(0, NAMED_RECORDS);
 }
 
 /** The keys that all processes have counted requests of. */

@@ -32,15 +32,15 @@ export function reported(name: string, measured: string): Bar {
   return { name, bar: 'reported', measured, ok: true };
 }
 
-export function comparison(title: string, measured: readonly Measured[]): Table {
-  const [floor] = measured;
+/** `references`: what each is held against; by default the first of them. */
+export function comparison(title: string, measured: readonly Measured[], references = measured.slice(0, 1)): Table {
   return {
     title,
-    head: ['server', 'CPU a request', `× ${floor?.name}`, 'requests/s', 'p50', 'p99'],
+    head: ['server', 'CPU a request', ...references.map(({ name }) => `× ${name}`), 'requests/s', 'p50', 'p99'],
     lines: measured.map((one) => [
       one.name,
       micros(one),
-      (floor === undefined ? Number.NaN : timesAsMuch(one, floor)).toFixed(2),
+      ...references.map((reference) => timesAsMuch(one, reference).toFixed(2)),
       Math.round(one.requestsPerSecond).toLocaleString('en'),
       `${one.p50Ms} ms`,
       `${one.p99Ms} ms`,

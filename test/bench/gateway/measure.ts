@@ -25,14 +25,11 @@ export interface Measured {
 export interface Effort {
   readonly rounds: number;
   readonly seconds: number;
+  /** Until V8 has compiled what is hot, and compiled it again where it first guessed wrong. */
+  readonly warmUpSeconds: number;
   /** How long memory is watched under load. */
   readonly memorySeconds: number;
 }
-
-/** Until V8 has compiled what is hot, and compiled it again where it first guessed wrong. */
-const WARM_UP_SECONDS = 20;
-/** Other requests than before take other ways through the same code. */
-const KNOWN_SERVER_SECONDS = 10;
 
 /**
  * One warm-up of each, then the rounds, every other one in the opposite order: what grows or shrinks all the while falls on
@@ -41,12 +38,13 @@ const KNOWN_SERVER_SECONDS = 10;
  */
 export async function measureInTurn(
   subjects: readonly Subject[],
-  { rounds, seconds }: Pick<Effort, 'rounds' | 'seconds'>,
+  { rounds, seconds, warmUpSeconds }: Effort,
   warm: WeakSet<Server>,
 ): Promise<readonly Measured[]> {
   for (const subject of subjects) {
     const { processes = 1 } = subject.server;
-    await once(subject, warm.has(subject.server) ? KNOWN_SERVER_SECONDS : WARM_UP_SECONDS * processes);
+    // Other requests than before take other ways through the same code.
+    await once(subject, warm.has(subject.server) ? Math.ceil(warmUpSeconds / 2) : warmUpSeconds * processes);
     warm.add(subject.server);
   }
   const all = new Map<string, Loaded[]>(subjects.map(({ name }) => [name, []]));

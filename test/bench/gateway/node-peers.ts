@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { firstDocument, launch, OTHER_CORE, SERVER_CORE } from './processes.ts';
 import type { Server } from './server.ts';
 
-export type NodePeer = 'node-http' | 'koa' | 'express' | 'fastify' | 'forwarder';
+export type NodePeer = 'node-http' | 'koa' | 'express' | 'fastify' | 'fastify-full' | 'forwarder';
 
 export interface PeerOptions {
   /** Holds the bytes that are answered with. */
@@ -14,6 +14,8 @@ export interface PeerOptions {
   readonly token?: string;
   readonly redisUrl?: string;
   readonly keys?: readonly string[];
+  /** Requests that each window of a key may hold; by default any load has room in it. */
+  readonly limit?: number;
 }
 
 const SCRIPT = fileURLToPath(new URL('../peers/serve.js', import.meta.url));

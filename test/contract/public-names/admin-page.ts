@@ -1,6 +1,7 @@
 /** docs/admin-api.md, from the declarations of the admin listener. `vitest run --update` of its test writes it. */
 import { z } from 'zod';
 import { type AdminRoute, PROBES, ROUTES } from '../../../src/operations/api.ts';
+import { ROLES } from '../../../src/config/admin-tokens.ts';
 import { buildAdminDocument } from '../../../src/admin/openapi.ts';
 
 type Described = z.core.JSONSchema.BaseSchema;
@@ -32,9 +33,24 @@ export function describeAdminApi(): string {
     '# The admin listener',
     buildAdminDocument().info.description,
     '`evalgate openapi --admin` prints the same as an OpenAPI 3.1 document, and the listener serves it at `/openapi.json`.',
+    '## Roles',
+    ROLES_TEXT,
+    rolesTable(),
     ...sections,
     ...named,
   ].join('\n\n')}\n`;
+}
+
+const ROLES_TEXT =
+  'Each token of ADMIN_TOKEN has a role: `alice=TOKEN` has the role `admin`, `bob:viewer=TOKEN` the role `viewer`. A refusal is 403 and goes into the audit, once an hour per token and endpoint. HEAD is allowed as GET is.';
+
+/** A row per route, a column per role. */
+function rolesTable(): string {
+  const rows = Object.values<AdminRoute>(ROUTES).map(({ method, path, roles }) => {
+    const marks = ROLES.map((role) => (roles === null || roles.includes(role) ? 'yes' : ''));
+    return `| \`${method} ${path}\` | ${marks.join(' | ')} |`;
+  });
+  return [`| Endpoint | ${ROLES.join(' | ')} |`, `| --- |${' --- |'.repeat(ROLES.length)}`, ...rows].join('\n');
 }
 
 /** A list item per member; the members of a member one level further in. */

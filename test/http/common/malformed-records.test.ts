@@ -12,14 +12,15 @@ beforeAll(async () => {
   gateway = await startTestGateway();
 });
 afterAll(() => gateway.close());
-/** A workspace with one whole record in it. */
+/** A workspace with one whole record in it; and a new hour, in which records without an id have a line again. */
 beforeEach(() => {
+  gateway.clock.advance(3_600_000);
   subject = putSubject(gateway.store);
 });
 
 const leftOutSchema = z.object({
   level: z.literal('warn'),
-  msg: z.literal('record left out of a list: a required member is missing or of the wrong type'),
+  msg: z.literal('record left out of a list: it is incomplete or malformed'),
   resource: z.literal('list'),
   id: z.string().nullable(),
   path: z.string(),
@@ -35,10 +36,14 @@ function leftOutFor(reply: Reply): readonly (readonly [id: string | null, path: 
     .map(({ id, path }) => [id, path] as const);
 }
 
-async function leftOutCount(): Promise<number> {
+async function countOf(name: 'listed' | 'left_out'): Promise<number> {
   const { text } = await gateway.admin('GET', '/metrics');
-  return Number(/^evalgate_store_records_left_out_total\{resource="list"\} (\d+)$/m.exec(text)?.[1] ?? 0);
+  return Number(
+    new RegExp(`^evalgate_store_records_${name}_total\\{resource="list"\\} (\\d+)$`, 'm').exec(text)?.[1] ?? 0,
+  );
 }
+
+const leftOutCount = (): Promise<number> => countOf('left_out');
 
 type Broken = Readonly<Record<string, unknown>>;
 
@@ -128,7 +133,67 @@ describe('in a list', () => {
     const reply = await gateway.get(LIST_REPORTS.path(subject), { key: await keyFor(gateway, subject) });
     end();
     expect(reply.json).toMatchObject({ reports: [{ id: subject.id }], total_count: 7 });
-    expect(leftOutFor(reply)).toHaveLength(6);
+    expect(reply.headers['x-records-omitted']).toBe('6');
+    // One line per record and fault in an hour; without ids they are one.
+    expect(leftOutFor(reply).length).toBeLessThanOrEqual(2);
+  });
+
+  test('S4: X-Records-Omitted says how many a page lacks, on both surfaces, of copies, 304 and HEAD too', async () => {
+    const key = await keyFor(gateway, subject);
+    const put = (difference: Broken): void => {
+      const _id = newId('bad');
+      gateway.store.evaluations.set(_id, { ...anEvaluation({ _id, workspaceId: subject.workspaceId }), ...difference });
+    };
+    put({ title: 7 });
+    put({ overallScore: null });
+    // v1 promises the form of an e-mail address, v2 does not.
+    put({ evaluatee: { displayName: 'a', givenName: 'b', email: 'none' } });
+    for (const [endpoint, omitted] of [
+      [LIST_REPORTS, '3'],
+      [LIST_CALLS, '2'],
+    ] as const) {
+      const path = endpoint.path(subject);
+      const first = await gateway.get(path, { key });
+      expect([first.status, first.headers['x-records-omitted']]).toEqual([200, omitted]);
+      const etag = String(first.headers.etag);
+      const copies = [
+        await gateway.get(path, { key }),
+        await gateway.get(path, { key, headers: { 'If-None-Match': etag } }),
+        await gateway.get(path, { key, method: 'HEAD' }),
+      ];
+      expect(copies.map(({ status }) => status)).toEqual([200, 304, 200]);
+      for (const { headers } of copies) expect(headers['x-records-omitted']).toBe(omitted);
+    }
+  });
+
+  test('S4: a whole page has no X-Records-Omitted, nor has a single read', async () => {
+    const key = await keyFor(gateway, subject);
+    for (const endpoint of [LIST_REPORTS, LIST_CALLS, GET_CALL]) {
+      const { status, headers } = await gateway.get(endpoint.path(subject), { key });
+      expect([status, headers['x-records-omitted']]).toEqual([200, undefined]);
+    }
+  });
+
+  test('a record has one line of the log an hour; operators see how often it was left out, of how many', async () => {
+    const id = newId('bad');
+    gateway.store.evaluations.set(id, { ...anEvaluation({ _id: id, workspaceId: subject.workspaceId }), title: 7 });
+    const key = await keyFor(gateway, subject);
+    const before = { listed: await countOf('listed'), leftOut: await leftOutCount() };
+    const readAgain = async () => {
+      await gateway.admin('POST', '/api/cache/purge', { tags: ['class:list'] });
+      return leftOutFor(await gateway.get(LIST_CALLS.path(subject), { key }));
+    };
+    expect(await readAgain()).toEqual([[id, 'title']]);
+    expect(await readAgain()).toEqual([]);
+    gateway.clock.advance(3_600_000);
+    expect(await readAgain()).toEqual([[id, 'title']]);
+    expect((await countOf('listed')) - before.listed).toBe(6);
+    expect((await leftOutCount()) - before.leftOut).toBe(3);
+    const { json } = await gateway.admin('GET', '/api/cache/history');
+    expect(json).toMatchObject({
+      points: [{ records: { listed: 2, leftOut: 1 } }],
+      leftOut: [{ id, path: 'title', times: 1 }],
+    });
   });
 
   test('a list of nothing but malformed records is empty, with the total of the store', async () => {

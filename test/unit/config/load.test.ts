@@ -256,6 +256,23 @@ describe('values that are each allowed, and not together', () => {
     expect(loadConfig({ env: { ADMIN_HOST, ADMIN_TOKEN } }).warnings).toEqual(weak === null ? [] : [warning]);
   });
 
+  test.each([
+    ['c2VjcmV0Cg==', [['admin', 'admin', 'c2VjcmV0Cg==']]],
+    ['a:b', [['admin', 'admin', 'a:b']]],
+    ['a:b==', [['admin', 'admin', 'a:b==']]],
+    ['ann=a:b=c', [['ann', 'admin', 'a:b=c']]],
+    [
+      'ann:keys=a:b=c,ben:operator=x',
+      [
+        ['ann', 'keys', 'a:b=c'],
+        ['ben', 'operator', 'x'],
+      ],
+    ],
+  ])('an admin token may hold ":" and "=": %s', (ADMIN_TOKEN, expected) => {
+    const { tokens } = loadConfig({ env: { ADMIN_TOKEN } }).config.admin;
+    expect(tokens.map(({ name, role, token }) => [name, role, token])).toEqual(expected);
+  });
+
   test.each<[Env, readonly string[]]>([
     [
       { UPSTREAM_URl: 'http://store' },

@@ -24,18 +24,28 @@ const URL =
 const REDIS =
   'redis://[user:password@]host[:port][/db], redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/primary[/db]; rediss for TLS';
 const TOKENS =
-  'one token, or name=token pairs with commas between them; a token is 1 to 512 visible ASCII characters without spaces and commas';
+  'one token, or name=token or name:role=token pairs with commas between them; a role is one of viewer, operator, keys, admin (the default); a token is 1 to 512 visible ASCII characters without spaces and commas';
 const TOKEN = '1 to 4096 visible ASCII characters without spaces';
 const LEVELS = 'one of trace, debug, info, warn, error, fatal, silent';
 const duration = (from: string, to: string): string =>
   `a duration like 250ms, 30s, 5m, 2h, 7d or 0s, from ${from} to ${to}`;
 
 const ALICE_AND_BOB = [
-  { name: 'alice', token: 't1' },
-  { name: 'bob', token: 'c2VjcmV0Cg==' },
+  { name: 'alice', role: 'admin', token: 't1' },
+  { name: 'bob', role: 'viewer', token: 'c2VjcmV0Cg==' },
 ];
+const NO_ROLE =
+  'has no known role between its ":" and "="; if they belong to a token, write a name before it: name=token';
 const PROXIES = ['10.0.0.0/8', 'fd00::/8', '192.0.2.7/32'];
-const NO_PAIRS = ['two words', 'alice=a,b', 'alice=a,', 'alice=a,alice=b', 'alice=a,bob=a'];
+const NO_PAIRS = [
+  'two words',
+  'alice=a,b',
+  'alice=a,',
+  'alice=a,alice=b',
+  'alice=a,bob=a',
+  'eve:Viewer=a',
+  'alice=a,eve:=b',
+];
 const NO_CIDRS = ['10.0.0.0/33', '::/129', '10.0.0.0/8,', '10.0.0.0/8/8', 'loopback'];
 const NO_DURATIONS = ['11m', '-1s', '30', '1.5s', '1s ', '1S', '1s30ms', '1234567890123s'];
 const NO_URLS = ['store.example', 'ftp://store.example', 'https://store.example/?a=b', 'https://store.example/#a'];
@@ -49,6 +59,8 @@ export const PROBLEMS: Readonly<Record<string, string>> = {
   'alice=a,': 'part 2 (between commas) is not a name=token pair',
   'alice=a,alice=b': 'the name of part 2 is given twice',
   'alice=a,bob=a': 'the token of part 2 is given twice',
+  'eve:Viewer=a': `part 1 ${NO_ROLE}`,
+  'alice=a,eve:=b': `part 2 ${NO_ROLE}`,
   'gate:8081': '"gate:8081" is none',
   'hunter2:6379':
     'it is none of redis://host:port, redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/primary (rediss for TLS)',
@@ -76,7 +88,7 @@ const ROWS: readonly Row[] = [
   ['WORKERS', 'server.workers', '4', 4, 'an integer from 1 to 256', ['0', '257']],
   ['ADMIN_HOST', 'admin.host', '127.8.9.1', '127.8.9.1', HOST, ['a b']],
   ['ADMIN_PORT', 'admin.port', '65535', 65_535, PORT, ['65536']],
-  ['ADMIN_TOKEN', 'admin.token', 'alice=t1, bob=c2VjcmV0Cg==', ALICE_AND_BOB, TOKENS, NO_PAIRS, 'admin.tokens'],
+  ['ADMIN_TOKEN', 'admin.token', 'alice=t1, bob:viewer=c2VjcmV0Cg==', ALICE_AND_BOB, TOKENS, NO_PAIRS, 'admin.tokens'],
   ['ADMIN_ALLOWED_HOSTS', 'admin.allowedHosts', 'Gate.example, ::1', ['gate.example', '::1'], HOSTS, ['gate:8081']],
   ['REDIS_URL', 'redis.url', 'rediss://u:pw@redis:6380/2', 'rediss://u:pw@redis:6380/2', REDIS, ['hunter2:6379']],
   ['REDIS_CACHE_URL', 'redis.cacheUrl', 'redis+cluster://a,b', 'redis+cluster://a,b', REDIS, ['redis://:hunter2@a,b']],

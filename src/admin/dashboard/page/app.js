@@ -9,42 +9,49 @@ import { HealthView } from './health.js';
 import { KeysView } from './keys.js';
 import { announce, live, refreshAll, startPolling } from './live.js';
 import { useStore } from './store.js';
-import { button, Form, Sign, TextField } from './ui.js';
+import { button, Form, Sign, TextField, useMay } from './ui.js';
 
+/** Each with the endpoint that its reader must be allowed. */
 const VIEWS = /** @type {const} */ ([
-  ['health', 'Health', HealthView],
-  ['cache', 'Cache', CacheView],
-  ['keys', 'Keys', KeysView],
+  ['health', 'Health', HealthView, 'history'],
+  ['cache', 'Cache', CacheView, 'cacheStats'],
+  ['keys', 'Keys', KeysView, 'listKeys'],
 ]);
+/** @typedef {typeof VIEWS[number]} View */
 
 function App() {
   const { isOpen } = useStore(session);
-  const [id, , View] = useView();
-  return html`<${Header} current=${id} />
+  const may = useMay();
+  const views = VIEWS.filter(([, , , route]) => may(route));
+  const shown = useView(views);
+  return html`<${Header} views=${views} current=${shown?.[0] ?? ''} />
     <main>
       <${StatusBar} />
-      ${isOpen ? html`<${View} />` : html`<${SignIn} />`}
+      ${isOpen ? shown !== undefined && html`<${shown[2]} />` : html`<${SignIn} />`}
     </main>`;
 }
 
-/** The view that the address names; Health if it names none. */
-function useView() {
+/**
+ * The view that the address names; the first if it names none.
+ * @param {readonly View[]} views
+ */
+function useView(views) {
   const [hash, setHash] = useState(location.hash);
   useEffect(() => {
     const follow = () => setHash(location.hash);
     addEventListener('hashchange', follow);
     return () => removeEventListener('hashchange', follow);
   }, []);
-  return VIEWS.find(([id]) => hash === `#${id}`) ?? VIEWS[0];
+  return views.find(([id]) => hash === `#${id}`) ?? views[0];
 }
 
-/** @param {{ readonly current: string }} props */
-function Header({ current }) {
+/** @param {{ readonly views: readonly View[], readonly current: string }} props */
+function Header({ views, current }) {
   const { isOpen } = useStore(session);
   return html`<header class="top">
     <h1>evalgate</h1>
     <nav aria-label="Views">
-      ${VIEWS.map(
+      ${views.map(
         ([id, name]) => html`<a href="#${id}" aria-current=${id === current ? 'page' : undefined}>${name}</a>`,
       )}
     </nav>
@@ -58,7 +65,9 @@ function Header({ current }) {
 
 function Who() {
   const { data } = useStore(live.who);
-  return html`<span>${data !== null && (hasToken() ? `Signed in as ${data}` : 'Not signed in')}</span>`;
+  return html`<span
+    >${data !== null && (hasToken() ? `Signed in as ${data.who} (${data.role})` : 'Not signed in')}</span
+  >`;
 }
 
 /** A token has no other characters. */
@@ -112,6 +121,7 @@ function overall({ status, dependencies }) {
 }
 
 function StatusBar() {
+  const may = useMay();
   const { data, atMs, error } = useStore(live.readiness);
   const asOf = data === null ? '' : ` What is shown is from ${moment(atMs)}.`;
   const { kind, word, sentence } =
@@ -127,7 +137,10 @@ function StatusBar() {
     if (error === null) void refreshAll();
   }, [kind, word]);
   return html`<div class="status">
-    <p><${Sign} kind=${kind} /><strong>${word}</strong> ${sentence} <${MaintenanceEnd} /></p>
+    <p>
+      <${Sign} kind=${kind} /><strong>${word}</strong> ${sentence}
+      ${may('showMaintenance') && html`<${MaintenanceEnd} />`}
+    </p>
   </div>`;
 }
 

@@ -21,6 +21,7 @@ export function Audit({ data: { entries, problem } }) {
 }
 
 const ACTIONS = new Map([
+  ['access.refuse', 'was refused'],
   ['key.create', 'created the key'],
   ['key.activate', 'activated the key'],
   ['key.deprecate', 'deprecated the key'],

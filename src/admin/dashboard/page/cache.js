@@ -6,17 +6,18 @@ import { live } from './live.js';
 import { Maintenance } from './maintenance.js';
 import { PurgeForm } from './purge.js';
 import { Ttls } from './ttl.js';
-import { Panel, table, whose } from './ui.js';
+import { Panel, table, useMay, whose } from './ui.js';
 import { WhatIf } from './what-if.js';
 
 export function CacheView() {
+  const mayPurge = useMay()('purge');
   return html`<div class="view">
     <${Panel} id="ttls" title="TTLs" of=${live.ttls} show=${Ttls} />
     <${Panel} id="what-if" title="What if" of=${live.advice} show=${WhatIf} />
     <${Panel} id="misses" title="Why reads miss" of=${live.stats} show=${Misses} />
     <${Panel} id="top" title="Top by store load" of=${live.top} show=${Top} />
     <div class="halves">
-      <${Panel} id="purge" title="Purge" of=${live.readiness} show=${PurgeForm} />
+      ${mayPurge && html`<${Panel} id="purge" title="Purge" of=${live.readiness} show=${PurgeForm} />`}
       <${Panel} id="maintenance" title="Maintenance" of=${live.maintenance} show=${Maintenance} />
     </div>
     <${Panel} id="explain" title="Explain a path" of=${live.keys} show=${Explain} />

@@ -19,6 +19,7 @@ export function HealthView() {
       <${Panel} id="readiness" title="Readiness" of=${live.readiness} show=${Dependencies} />
       <${Panel} id="requests" title="Requests by status" of=${live.history} show=${Requests} />
     </div>
+    <${Panel} id="left-out" title="Records left out of lists" of=${live.history} show=${LeftOut} />
     <${Panel} id="instances" title="Processes" of=${live.fleet} show=${Processes} />
   </div>`;
 }
@@ -44,6 +45,27 @@ function Requests({ data }) {
     return { key: status, cells: [status, rate(requestsIn(recent) / seconds), count(hour), percent(hour / all)] };
   });
   return table('Requests by status', ['Status', '#Now', '#Last hour', '#Share'], rows, 'No requests in the last hour.');
+}
+
+/**
+ * The share of the store's records that consumers miss, and which ones.
+ * @param {{ readonly data: History }} props
+ */
+function LeftOut({ data: { points, leftOut } }) {
+  const listed = total(points, ({ records }) => records.listed);
+  const missing = total(points, ({ records }) => records.leftOut);
+  if (missing === 0) return html`<p class="empty">None in the last hour, of ${count(listed)}.</p>`;
+  const share = missing / listed;
+  const kind = share > 0.05 ? 'bad' : share > 0.01 ? 'warn' : 'unknown';
+  const rows = leftOut.map(({ id, path, times }) => ({
+    key: `${id} ${path}`,
+    cells: [html`<code>${id ?? 'without an id'}</code>`, html`<code>${path}</code>`, count(times)],
+  }));
+  return html`<p>
+      <${Sign} kind=${kind} />${percent(share)} of ${count(listed)} records in the last hour: they are incomplete or
+      malformed.
+    </p>
+    ${table('Records left out', ['Record', 'Faulty member', '#Times'], rows)}`;
 }
 
 /** @param {{ readonly data: import('./api.js').Answer<'fleet'> }} props */

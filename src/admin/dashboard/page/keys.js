@@ -5,7 +5,7 @@ import { count, moment, NONE } from './format.js';
 import { Create, Edit, Rotate } from './key-forms.js';
 import { change, live } from './live.js';
 import { useStore } from './store.js';
-import { Ask, button, Panel, Sign, table, useDialog, useTexts, whose } from './ui.js';
+import { Ask, button, Panel, Sign, table, useDialog, useMay, useTexts, whose } from './ui.js';
 
 /** @typedef {import('./key-forms.js').Key} Key */
 /** @typedef {ReturnType<typeof useDialog>['open']} Open */
@@ -13,9 +13,10 @@ import { Ask, button, Panel, Sign, table, useDialog, useTexts, whose } from './u
 /** @typedef {{ readonly requests: number, readonly refused: number } | null} Use Null while it is not known. */
 
 export function KeysView() {
+  const may = useMay();
   return html`<div class="view">
     <${Panel} id="keys" title="Keys" of=${live.keys} show=${Keys} />
-    <${Panel} id="audit" title="Audit" of=${live.audit} show=${Audit} />
+    ${may('audit') && html`<${Panel} id="audit" title="Audit" of=${live.audit} show=${Audit} />`}
   </div>`;
 }
 
@@ -27,6 +28,7 @@ const MAX_ROWS = 100;
 function Keys({ data }) {
   const { typed, field } = useTexts({ filter: '' });
   const { dialog, open } = useDialog();
+  const mayChange = useMay()('editKey');
   const { data: uses, error } = useStore(live.keyUse);
   const useOf = (/** @type {string} */ id) =>
     uses === null ? null : (uses.keys.find(({ keyId }) => keyId === id) ?? { requests: 0, refused: 0 });
@@ -35,25 +37,25 @@ function Keys({ data }) {
     .filter((key) => [key.name, key.keyId, ...key.workspaceIds].some((text) => text.toLowerCase().includes(sought)))
     .toSorted((a, b) => ORDER.indexOf(a.status) - ORDER.indexOf(b.status) || b.createdAt.localeCompare(a.createdAt));
   const columns = ['Key', 'Status', 'Scopes', 'Workspaces', 'Limits', 'Expires'];
-  const rows = found.slice(0, MAX_ROWS).map((key) => rowOf(key, useOf(key.keyId), open));
+  const rows = found.slice(0, MAX_ROWS).map((key) => rowOf(key, useOf(key.keyId), mayChange ? open : null));
   const create = () => open((close) => html`<${Create} known=${data} close=${close} />`);
-  return html`<div>${button('Create a key …', create, { kind: 'primary' })}</div>
-    ${data.length > 5 && field('filter', 'Filter by name, id or workspace')}
-    ${error === null ? uses !== null && whose(uses) : html`<p>The use of keys is not known now: ${error}</p>`}
-    ${table(
-      'Keys',
-      [...columns, '#Requests', '#429s', 'Last used', ''],
-      rows,
-      data.length === 0 ? 'There are no keys yet.' : 'No key matches the filter.',
-    )}
-    ${found.length > MAX_ROWS && html`<p class="hint">The first ${MAX_ROWS} of ${count(found.length)} keys.</p>`}
-    ${dialog}`;
+  return html`${mayChange && html`<div>${button('Create a key …', create, { kind: 'primary' })}</div>`}
+  ${data.length > 5 && field('filter', 'Filter by name, id or workspace')}
+  ${error === null ? uses !== null && whose(uses) : html`<p>The use of keys is not known now: ${error}</p>`}
+  ${table(
+    'Keys',
+    [...columns, '#Requests', '#429s', 'Last used', ''],
+    rows,
+    data.length === 0 ? 'There are no keys yet.' : 'No key matches the filter.',
+  )}
+  ${found.length > MAX_ROWS && html`<p class="hint">The first ${MAX_ROWS} of ${count(found.length)} keys.</p>`}
+  ${dialog}`;
 }
 
 /**
  * @param {Key} key
  * @param {Use} use
- * @param {Open} open
+ * @param {Open | null} open Null if the person may not change it.
  */
 function rowOf(key, use, open) {
   const { keyId, name, status, scopes, workspaceIds, expiresAt, lastUsedAt } = key;
@@ -73,7 +75,7 @@ function rowOf(key, use, open) {
       use === null ? NONE : count(use.requests),
       use === null ? NONE : count(use.refused),
       lastUsedAt === null ? 'never' : moment(lastUsedAt),
-      status === 'revoked' ? null : actionsOf(key, open),
+      status === 'revoked' || open === null ? null : actionsOf(key, open),
     ],
   };
 }

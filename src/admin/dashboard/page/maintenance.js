@@ -4,10 +4,11 @@ import { useState } from 'preact/hooks';
 import { moment, roughly, written } from './format.js';
 import { change } from './live.js';
 import { durationOf } from './ttl.js';
-import { Ask, Form, Sign, useTexts } from './ui.js';
+import { Ask, Form, Sign, useMay, useTexts } from './ui.js';
 
 /** @param {{ readonly data: import('./api.js').Answer<'showMaintenance'> }} props */
 export function Maintenance({ data: { active, until, by } }) {
+  const mayChange = useMay()('beginMaintenance');
   const { typed, field } = useTexts({ length: '30m' });
   const [length, setLength] = useState(/** @type {string | null} */ (null));
   const leftMs = until === null ? 0 : Date.parse(until) - Date.now();
@@ -18,8 +19,9 @@ export function Maintenance({ data: { active, until, by } }) {
     ? `On: ${roughly(leftMs)} left, until ${moment(until ?? '')}. Set by ${by ?? 'unknown'}.`
     : 'Off: the store is called as usual.';
   const title = isOn ? `End maintenance in ${length}?` : `Stop calling the store for ${length}?`;
-  return html`<p><${Sign} kind=${isOn ? 'warn' : 'good'} />${state}</p>
-    ${isOn && html`<${Form} submit="End now" kind="primary" run=${end} />`}
+  const shown = html`<p><${Sign} kind=${isOn ? 'warn' : 'good'} />${state}</p>`;
+  if (!mayChange) return shown;
+  return html`${shown} ${isOn && html`<${Form} submit="End now" kind="primary" run=${end} />`}
     <${Form} submit=${isOn ? 'Move the end …' : 'Begin …'} run=${ask}
       >${field('length', isOn ? 'End in' : 'For', 'at most 24h')}<//
     >

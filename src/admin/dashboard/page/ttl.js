@@ -2,7 +2,7 @@
 import { html } from 'htm/preact';
 import { duration, moment, NONE, parseDuration, written } from './format.js';
 import { change } from './live.js';
-import { Ask, button, table, useDialog, useTexts } from './ui.js';
+import { Ask, button, table, useDialog, useMay, useTexts } from './ui.js';
 
 /** @typedef {import('./api.js').Answer<'listTtls'>['classes'][number]} Ttl */
 
@@ -16,13 +16,14 @@ const MEANINGS = {
 /** @param {{ readonly data: readonly Ttl[] }} props */
 export function Ttls({ data }) {
   const { dialog, open } = useDialog();
+  const mayChange = useMay()('setTtl');
   const rows = data.map((ttl) => {
     const { class: name, setAt, setBy } = ttl;
     const isSet = NAMES.some((one) => ttl.source[one] === 'set');
     const by = setAt === null ? 'unknown when' : `${moment(setAt)} by ${setBy ?? 'unknown'}`;
     const edit = () => open((close) => html`<${ChangeTtl} ttl=${ttl} close=${close} />`);
     const reset = () => open((close) => html`<${ResetTtl} ttl=${ttl} close=${close} />`);
-    const buttons = [
+    const buttons = mayChange && [
       button('Change …', edit, { name: `Change TTLs of ${name}` }),
       button('Reset …', reset, { name: `Reset TTLs of ${name}`, isOff: !isSet }),
     ];

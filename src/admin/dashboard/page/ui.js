@@ -2,6 +2,7 @@
 import { html } from 'htm/preact';
 import { useEffect, useErrorBoundary, useId, useRef, useState } from 'preact/hooks';
 import { messageOf } from './api.js';
+import { ROUTES } from './declared.js';
 import { moment } from './format.js';
 import { live } from './live.js';
 import { useStore } from './store.js';
@@ -35,6 +36,15 @@ export function useDialog() {
   const close = () => setDialog(null);
   const open = (/** @type {(close: () => void) => Children} */ draw) => setDialog(draw(close));
   return { dialog, open };
+}
+
+/**
+ * Tells whether the person's role allows an endpoint; drawn anew when it is known. Until then nothing is allowed.
+ * @returns {(route: import('./api.js').Route) => boolean}
+ */
+export function useMay() {
+  const { data } = useStore(live.who);
+  return (route) => data !== null && (ROUTES[route].roles ?? [data.role]).includes(data.role);
 }
 
 /**

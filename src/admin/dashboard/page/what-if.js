@@ -8,7 +8,7 @@ import { asIf, live } from './live.js';
 import { differences, distinct, MEASURES, positionOf, predict, texts, warningOf } from './prediction.js';
 import { useStore } from './store.js';
 import { ChangeTtl } from './ttl.js';
-import { button, SelectField, table, TextField, useDialog } from './ui.js';
+import { button, SelectField, table, TextField, useDialog, useMay } from './ui.js';
 
 /** @typedef {import('./api.js').Answer<'advice'>} Advised */
 /** @typedef {Advised['classes'][number]} ClassAdvice */
@@ -58,6 +58,7 @@ function Prediction({ advice, load, beside }) {
   // Null: the TTL in force, also when that changes.
   const [typed, setTyped] = useState(/** @type {string | null} */ (null));
   const { dialog, open } = useDialog();
+  const mayChange = useMay()('setTtl');
   const chosenMs = parseDuration(typed ?? inForce);
   const point = chosenMs === null ? null : predict(curve, chosenMs);
   const place = chosenMs === null ? null : positionOf(curve, chosenMs);
@@ -85,7 +86,7 @@ function Prediction({ advice, load, beside }) {
       <div class="view">
         <${TextField} label="Fresh for" value=${typed ?? inForce} onText=${setTyped} help=${placeText(curve, place)} />
         <${Advice} recommendation=${recommendation} chosenMs=${chosenMs} choose=${setTyped} />
-        <div>${button(label, ask, { kind: 'primary', isOff: !isChange })}</div>
+        ${mayChange && html`<div>${button(label, ask, { kind: 'primary', isOff: !isChange })}</div>`}
       </div>
       ${comparison(current, point, chosenMs)}
     </div>

@@ -1,28 +1,10 @@
-/** Other hot reads: 304, single records, transcript pages, content codings. */
+/** Other hot reads: single records, transcript pages, content codings. */
 import { bearer, type Bench } from '../bench.ts';
 import { type CaseResult, comparison, named, ratioRow } from '../case.ts';
 import type { Evalgate } from '../evalgate.ts';
 import { MAX_TIMES_KOA } from './hot-list.ts';
 import type { BenchRequest } from '../../../support/load.ts';
 import { LIST, SINGLE, TRANSCRIPT_PAGE } from '../paths.ts';
-
-export async function notModified(bench: Bench): Promise<CaseResult> {
-  const gateway = await bench.evalgate();
-  const headers = bearer(await gateway.createKey());
-  const response = await fetch(gateway.url + LIST, { headers: { ...headers, 'accept-encoding': 'identity' } });
-  const etag = response.headers.get('etag') ?? '';
-  await response.arrayBuffer();
-  const whole: BenchRequest = { path: LIST, headers };
-  const conditional: BenchRequest = { path: LIST, headers: { ...headers, 'if-none-match': etag } };
-  const measured = await bench.measure([
-    { name: '200', server: gateway, load: { requests: [whole] } },
-    { name: '304', server: gateway, load: { requests: [conditional] }, status: 304 },
-  ]);
-  return {
-    rows: [ratioRow('If-None-Match, 304', [named(measured, '304'), named(measured, '200')], 1)],
-    tables: [comparison('Hot list, whole and not modified', measured)],
-  };
-}
 
 export async function singles(bench: Bench): Promise<CaseResult> {
   const gateway = await bench.evalgate();
