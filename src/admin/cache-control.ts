@@ -209,7 +209,7 @@ async function handlePurge(ctx: EndpointContext, options: AdminOptions): Promise
 async function handleErase(ctx: EndpointContext, options: AdminOptions): Promise<ReceiptView> {
   const { tag, gone } = await readBody(ctx, eraseBody());
   const receipt = await makeChange(options.audit, {
-    who: callerOf(ctx),
+    who: callerOf(ctx).name,
     action: 'cache.erase',
     target: tag,
     asked: { gone },

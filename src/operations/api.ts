@@ -286,12 +286,14 @@ export const ROUTES = {
   showDeletion: {
     method: 'GET',
     path: '/api/cache/purge',
+    roles: READERS,
     summary: 'how far the bytes of what hard purges have ended are deleted from Redis',
     answer: deletionSchema,
   },
   erase: {
     method: 'POST',
     path: '/api/cache/erase',
+    roles: OPERATORS,
     summary: 'delete all copies of an evaluation or a workspace in every process and in Redis, and prove it',
     body: eraseBody,
     answer: receiptSchema,
