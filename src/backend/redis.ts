@@ -61,7 +61,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   const onBroken = warnOnce(logger);
   const whatIf = new WhatIf(options, { ...ofProcess, peers: () => instances.peers(), onBroken });
   const stats = new Stats(clock, ofProcess);
-  const purgeSweep = sweepPurges(options, cache, instances);
+  const sweep = sweepPurges(options, cache, instances);
   const hasDemoKeys = config.upstream.url === null;
   const clockAheadMs = (): number => instances.clockAheadMs;
   redis.track({ links: [state, cacheLink], processes, clockAheadMs, graceMs: config.keys.graceMs, hasDemoKeys });
@@ -83,7 +83,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     fleet: (answer) => new RedisFleet({ link: state, instances, timers, answer }),
     redis,
     close: async () => {
-      for (const part of [purgeSweep, cache, registry, quota, whatIf, stats, instances, state, cacheLink])
+      for (const part of [sweep, cache, registry, quota, whatIf, stats, instances, state, cacheLink])
         await part.close();
     },
   };
