@@ -58,8 +58,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   }
   const quota = new FailoverLimiter({ link: state, clock, processes, timeoutMs, hooks: redis.quotaHooks });
   const ofProcess = { ...ofStore, self: instances.id };
-  const onBroken = warnOnce(logger);
-  const whatIf = new WhatIf(options, { ...ofProcess, peers: () => instances.peers(), onBroken });
+  const whatIf = new WhatIf(options, { ...ofProcess, peers: () => instances.peers(), onBroken: warnOnce(logger) });
   const stats = new Stats(clock, ofProcess);
   const sweep = sweepPurges(options, cache, instances);
   const hasDemoKeys = config.upstream.url === null;

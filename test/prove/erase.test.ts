@@ -29,6 +29,20 @@ const receiptSchema = z.looseObject({
   processes: z.array(z.object({ id: z.string(), reached: z.boolean() })),
 });
 
+function textOf(id: string): string {
+  return `${NEEDLE}${id}: ${'words of somebody '.repeat(20)}`;
+}
+
+function pathsOf(id: string): readonly string[] {
+  return [
+    `/v2/calls/${id}`,
+    `/v2/calls/${id}/transcript`,
+    `/v1/workspaces/${WORKSPACE_A}/reports/${id}`,
+    ...Array.from({ length: 20 }, (_, i) => `/v2/calls/other_${i}`),
+    '/v2/calls?page={n}',
+  ];
+}
+
 /** Whose records have a text of their own, until they are deleted. */
 async function startWorld() {
   const times = { CACHE_EVALUATION_FRESH: '1h', CACHE_TRANSCRIPT_FRESH: '1h', CACHE_LIST_FRESH: '1h' };
@@ -36,7 +50,6 @@ async function startWorld() {
   onTestFinished(() => fleet.close());
   await fleet.add({ WORKERS: '2', LOG_LEVEL: 'info' });
   const deleted = new Set<string>();
-  const textOf = (id: string): string => `${NEEDLE}${id}: ${'words of somebody '.repeat(20)}`;
   fleet.store.server.override(/\/evaluations\/victim_\d+(\/transcript)?$/, (request, response) => {
     const [, id = '', part] =
       /\/(victim_\d+)(\/transcript)?$/.exec(new URL(request.url ?? '', 'http://x').pathname) ?? [];
@@ -50,14 +63,7 @@ async function startWorld() {
   });
   const key = await fleet.first.issueKey();
   const load = await fleet.load();
-  const paths = (id: string) => [
-    `/v2/calls/${id}`,
-    `/v2/calls/${id}/transcript`,
-    `/v1/workspaces/${WORKSPACE_A}/reports/${id}`,
-    ...Array.from({ length: 20 }, (_, i) => `/v2/calls/other_${i}`),
-    '/v2/calls?page={n}',
-  ];
-  const targets = (id: string): readonly Target[] => fleet.targets(paths(id), key);
+  const targets = (id: string): readonly Target[] => fleet.targets(pathsOf(id), key);
   return { fleet, load, key, deleted, targets };
 }
 
