@@ -8,6 +8,7 @@ import type { Backend, BackendOptions } from './backend/backend.ts';
 import { memoryBackend } from './backend/memory.ts';
 import { openRedisBackend } from './backend/redis.ts';
 import { gated } from './upstream/maintenance.ts';
+import { holdingOf } from './cache/erase.ts';
 import { MemoryTier } from './cache/memory-tier.ts';
 import { ReadThrough } from './cache/read-through.ts';
 import { UNSHARED } from './cache/shared-cache.ts';
@@ -329,8 +330,10 @@ export class Gateway {
 
   #adminOptions(cache: ReadThrough): AdminOptions {
     const { config, memory, ttl, backend, metrics, health, workers, clock, logger } = this.#parts;
+    const own = { memory, purges: backend.purges, cache };
     return {
       ...backend,
+      fleet: backend.fleet((question) => holdingOf(question, own)),
       tokens: config.admin.tokens,
       wrongTokens: backend.limiter(ADMIN_TOKEN_LIMIT),
       addressOf: createClientAddress(config.server.trustedProxies),

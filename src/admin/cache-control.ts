@@ -1,17 +1,19 @@
 /** /api/cache/ttl, /purge and /maintenance: changing what the cache does. Every change goes into the audit. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Maintenance } from '../upstream/maintenance.ts';
+import { erase } from '../cache/erase.ts';
 import { purge } from '../cache/purge.ts';
 import type { Tag } from '../cache/purge-log.ts';
 import { CACHE_CLASSES, type CacheClass, type CacheTtl, type TtlEnd, type TtlState } from '../cache/ttl-policy.ts';
 import type { Clock } from '../time/clock.ts';
 import { formatDuration } from '../time/duration.ts';
-import type { MaintenanceView, PurgeView, TtlView } from '../operations/answers.ts';
+import type { MaintenanceView, PurgeView, ReceiptView, TtlView } from '../operations/answers.ts';
 import { iso, isoOrNull, ROUTES } from '../operations/api.ts';
 import type { AuditedChange, AuditEntry } from '../operations/audit.ts';
 import {
   ALLOWED_MAINTENANCE,
   ALLOWED_TTL,
+  eraseBody,
   MAX_MAINTENANCE_MS,
   maintenanceBody,
   purgeBody,
@@ -44,6 +46,12 @@ export function cacheControlEndpoints(options: AdminOptions): readonly Endpoint[
     }),
     endpoint(ROUTES.resetTtl, async (ctx) => changeTtl(ctx, options, classOf(ctx), null)),
     endpoint(ROUTES.purge, (ctx) => handlePurge(ctx, options)),
+    endpoint(ROUTES.showDeletion, () => {
+      const { purges } = options;
+      const { sequence, entries, of } = purges.swept;
+      return { purges: purges.epoch().sequence, deletedUpTo: sequence, passed: entries, of };
+    }),
+    endpoint(ROUTES.erase, (ctx) => handleErase(ctx, options)),
     endpoint(ROUTES.showMaintenance, () => maintenanceView(maintenance.current(), clock)),
     endpoint(ROUTES.beginMaintenance, async (ctx) =>
       changeMaintenance(ctx, options, await readMaintenanceEnd(ctx, clock)),
@@ -173,7 +181,14 @@ async function handlePurge(ctx: EndpointContext, options: AdminOptions): Promise
   const { mode, isExact, isDryRun } = request;
   const kind = { mode, ...(isExact ? { exact: true } : {}) };
   const make = () => purge(request, options);
-  const { entries, bytes, isComplete, lists, tags } = await (isDryRun
+  const {
+    entries,
+    bytes,
+    isComplete,
+    lists,
+    tags,
+    isDeleted: deleted,
+  } = await (isDryRun
     ? make()
     : makeChange(options.audit, {
         who: callerOf(ctx).name,
@@ -187,7 +202,21 @@ async function handlePurge(ctx: EndpointContext, options: AdminOptions): Promise
           return { from: null, to: { ...kind, ...counts, ...auditedTags(made.tags) } };
         },
       }));
-  return { entries, bytes, complete: isComplete, lists, tags, mode, exact: isExact, dryRun: isDryRun };
+  const answer = { entries, bytes, complete: isComplete, lists, tags, mode, exact: isExact, dryRun: isDryRun };
+  return { ...answer, deleted, purge: options.purges.epoch().sequence };
+}
+
+async function handleErase(ctx: EndpointContext, options: AdminOptions): Promise<ReceiptView> {
+  const { tag, gone } = await readBody(ctx, eraseBody());
+  const receipt = await makeChange(options.audit, {
+    who: callerOf(ctx).name,
+    action: 'cache.erase',
+    target: tag,
+    asked: { gone },
+    make: () => erase(tag, gone, options),
+    note: (made) => ({ from: null, to: { ...made, gone } }),
+  });
+  return { ...receipt, at: iso(options.clock.nowMs()) };
 }
 
 function auditedTags(tags: readonly Tag[]): object {

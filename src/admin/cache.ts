@@ -64,14 +64,12 @@ export function countedOf(whose: Whose, members: Instances) {
   return { scope: 'process', processes: whose.cutOff, problem } as const;
 }
 
-/** The entries of a class in the memory tier, without those that a hard purge has ended. Looks at every entry. */
-function usageOf(cacheClass: CacheClass, { memory, purges }: AdminOptions): Usage {
+/** The entries of a class in the memory tier. Looks at every entry. */
+function usageOf(cacheClass: CacheClass, { memory }: AdminOptions): Usage {
   // A negative entry also has the tag of the resource's class, and counts as `notFound` only.
   const isOfClass = ({ tags }: Tagged): boolean =>
     tags.includes(`class:${cacheClass}`) && (cacheClass === 'notFound' || !tags.includes('class:notFound'));
-  const { entries, bytes } = memory.measure(
-    (stored) => isOfClass(stored) && purges.since(stored.epoch, stored.tags) !== 'hard',
-  );
+  const { entries, bytes } = memory.measure(isOfClass);
   return { entries, bytes };
 }
 

@@ -2,6 +2,7 @@
 import { Router, type RouterContext } from '@koa/router';
 import type Koa from 'koa';
 import type { ExplainParts, Resolution } from '../cache/explain.ts';
+import type { Fleet } from '../cache/erase.ts';
 import type { MaintenanceControl } from '../upstream/maintenance.ts';
 import type { MemoryTier } from '../cache/memory-tier.ts';
 import type { PurgeLog } from '../cache/purge-log.ts';
@@ -49,6 +50,8 @@ export interface AdminOptions extends Pick<ExplainParts, 'flightOf' | 'lastMissO
   /** Null for a gateway without Redis. */
   readonly shared: SharedCacheAdmin | null;
   readonly purges: PurgeLog;
+  /** All processes, to be asked what they hold. */
+  readonly fleet: Fleet;
   readonly whatIf: Pick<WhatIf, 'reports'>;
   /** This process's. */
   readonly ttl: TtlPolicy;

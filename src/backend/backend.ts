@@ -6,6 +6,7 @@ import { hostname } from 'node:os';
 import type { Audit, AuditEntry } from '../operations/audit.ts';
 import type { Stats } from '../operations/stats/stats.ts';
 import type { MaintenanceControl, MaintenanceState } from '../upstream/maintenance.ts';
+import type { Erasure, Fleet, Holding } from '../cache/erase.ts';
 import type { MemoryTier } from '../cache/memory-tier.ts';
 import type { PurgeLog } from '../cache/purge-log.ts';
 import type { SharedCache, SharedCacheAdmin } from '../cache/shared-cache.ts';
@@ -46,6 +47,8 @@ export interface Backend {
   /** For operators, of the last hour. */
   readonly stats: Stats;
   readonly instances: Instances;
+  /** The processes that serve together, to be asked what they hold. `answer`: this one's answer. */
+  readonly fleet: (answer: (question: Erasure) => Promise<Holding>) => Fleet;
   /** How Redis is doing; null without Redis. */
   readonly redis: RedisHealth | null;
   close(): Promise<void>;
@@ -77,6 +80,7 @@ export function instanceInfo({ clock, store }: Pick<BackendOptions, 'clock' | 's
     status: 'starting',
     store: store.identity,
     clockAheadMs: 0,
+    forgetsPurges: true,
   };
 }
 

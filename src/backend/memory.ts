@@ -2,6 +2,7 @@
 import { Audit } from '../operations/audit.ts';
 import { ttlEndEntry } from '../admin/cache-control.ts';
 import { Stats } from '../operations/stats/stats.ts';
+import { memoryDropper } from '../cache/purge.ts';
 import { MemoryPurgeLog } from '../cache/purge-log.ts';
 import { MemoryTtlControl } from '../cache/ttl-policy.ts';
 import { WhatIf } from '../cache/what-if/what-if.ts';
@@ -12,10 +13,11 @@ import { Instances } from '../redis/instances.ts';
 import { auditLog, type Backend, type BackendOptions, instanceInfo } from './backend.ts';
 
 export function memoryBackend(options: BackendOptions): Backend {
-  const { clock, timers, ttl, maintenance, logger } = options;
+  const { clock, timers, memory, ttl, maintenance, logger } = options;
   const registry = new MemoryRegistry(clock);
   const audit = new Audit({ clock, sink: auditLog(logger), link: null });
   const whatIf = new WhatIf(options);
+  const instances = new Instances({ link: null, about: instanceInfo(options), atLeast: 1 });
   return {
     keys: registry,
     registry,
@@ -23,14 +25,18 @@ export function memoryBackend(options: BackendOptions): Backend {
     quota: new MemoryLimiter({ clock }),
     limiter: (limit) => createRequestLimiter({ ...limit, redis: null }),
     sharedCache: null,
-    purges: new MemoryPurgeLog(),
+    purges: new MemoryPurgeLog(clock, memoryDropper(memory, timers)),
     ttlControl: new MemoryTtlControl(ttl, timers, (end) => void audit.record(ttlEndEntry(end))),
     onTtlsConfigured: () => {},
     maintenance,
     audit,
     whatIf,
     stats: new Stats(clock, null),
-    instances: new Instances({ link: null, about: instanceInfo(options), atLeast: 1 }),
+    instances,
+    fleet: (answer) => ({
+      known: (gone) => instances.known(gone),
+      ask: async (question) => new Map([[instances.id, await answer(question)]]),
+    }),
     redis: null,
     close: () => whatIf.close(),
   };

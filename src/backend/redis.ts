@@ -3,6 +3,9 @@ import { Audit } from '../operations/audit.ts';
 import { ttlEndEntry } from '../admin/cache-control.ts';
 import { Stats } from '../operations/stats/stats.ts';
 import { CacheBackend } from '../cache/redis/cache-backend.ts';
+import { PurgeSweep } from '../cache/redis/purge-sweep.ts';
+import { memoryDropper } from '../cache/purge.ts';
+import { RedisFleet } from '../cache/redis/redis-fleet.ts';
 import { CACHE_CLASSES } from '../cache/ttl-policy.ts';
 import { WhatIf } from '../cache/what-if/what-if.ts';
 import { MemoryRegistry, overlayLookup } from '../keys/memory-registry.ts';
@@ -61,6 +64,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   const whatIf = new WhatIf(options, { ...ofProcess, peers: () => instances.peers(), onBroken });
   const { workers } = options;
   const stats = new Stats(clock, { ...ofProcess, siblings: workers === null ? null : () => workers.counts() });
+  const sweep = sweepPurges(options, cache, instances);
   const hasDemoKeys = config.upstream.url === null;
   const clockAheadMs = (): number => instances.clockAheadMs;
   redis.track({ links: [state, cacheLink], processes, clockAheadMs, graceMs, registry, hasDemoKeys });
@@ -79,9 +83,11 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     whatIf,
     stats,
     instances,
+    fleet: (answer) => new RedisFleet({ link: state, instances, timers, answer }),
     redis,
     close: async () => {
-      for (const part of [cache, registry, quota, whatIf, stats, instances, state, cacheLink]) await part.close();
+      for (const part of [sweep, cache, registry, quota, whatIf, stats, instances, state, cacheLink])
+        await part.close();
     },
   };
 }
@@ -128,7 +134,7 @@ interface CacheParts {
 }
 
 function openCache(options: BackendOptions, { redis, audit, ...parts }: CacheParts): Promise<CacheBackend> {
-  const { config, store, logger } = options;
+  const { config, store, memory, timers, logger } = options;
   return CacheBackend.open({
     ...options,
     ...parts,
@@ -136,9 +142,30 @@ function openCache(options: BackendOptions, { redis, audit, ...parts }: CachePar
     store: store.identity,
     onFailed: (operation, error) => logger.warn({ operation, err: error }, CACHE_FAILURES[operation]),
     onConnectivity: redis.onConnectivity,
+    onHardPurge: memoryDropper(memory, timers),
     onStateLost: () => logger.error(STATE_LOST),
     onTtlEnd: (end) => void audit.record(ttlEndEntry(end)),
     onBudget: redis.onBudget,
+  });
+}
+
+function sweepPurges(
+  { store, clock, timers, logger }: BackendOptions,
+  { state, sharedCache }: CacheBackend,
+  instances: Instances,
+): PurgeSweep {
+  return new PurgeSweep({
+    purges: state.purges,
+    sharedCache,
+    // The log is that of all processes, so all of them must take part, and be in front of one store.
+    isElected: () => {
+      const all = instances.list();
+      return all[0]?.id === instances.id && all.every((one) => one.forgetsPurges && one.store === store.identity);
+    },
+    clock,
+    timers,
+    onFailed: (error) =>
+      logger.warn({ err: error }, 'what was purged could not be deleted from Redis; it is tried again'),
   });
 }
 

@@ -39,7 +39,7 @@ export type Resolution =
   | { readonly kind: 'viewer-needed' };
 
 export interface ExplainParts extends FreshnessPolicy {
-  readonly memory: Pick<MemoryTier, 'inspect' | 'wasEvicted'>;
+  readonly memory: Pick<MemoryTier, 'inspect' | 'droppedFor'>;
   /** Null for a gateway that is alone. */
   readonly shared: Pick<SharedCacheAdmin, 'inspect' | 'inspectFlight'> | null;
   /** `audience`: null for any. */
@@ -74,7 +74,7 @@ export async function explain(
   // Memory is looked at last, in one go: none of it changes meanwhile.
   const { local, inMemory, maintenance, next } = look();
   const flight = flightOf(key, workspaceIds === null ? null : audienceIn(next, viewer));
-  const isEvicted = memory.wasEvicted(key);
+  const dropped = memory.droppedFor(key);
   const lastMiss = lastMissOf(key);
   const previous = 'copy' in next ? next.copy : next.previous;
   const [own, redis] = [shownOf(local, viewer, parts), shownOf(shared, viewer, parts)];
@@ -86,11 +86,7 @@ export async function explain(
     leased: sharedFlight.leaseLeftMs !== null,
     refreshed: visibleTo(inRedis, viewer).copy?.state === 'fresh',
   });
-  const miss = missReasonOf(
-    previous,
-    ttl.of(previous === null ? kind : classOf(kind, previous.stored.entry)),
-    isEvicted,
-  );
+  const miss = missReasonOf(previous, ttl.of(previous === null ? kind : classOf(kind, previous.stored.entry)), dropped);
   const isUnreadable = shared.state === 'asked' && redis === null && shared.isBroken;
   return {
     at: iso(clock.nowMs()),
@@ -111,7 +107,7 @@ export async function explain(
       justFailed,
     },
     lastMiss: lastMiss === null ? null : { reason: lastMiss.reason, at: iso(lastMiss.atMs) },
-    evicted: isEvicted,
+    evicted: dropped === 'evicted',
     maintenance: maintenance === null ? null : { until: iso(maintenance.untilMs), by: maintenance.by },
   };
 }

@@ -14,6 +14,7 @@
  * - The store does not answer: the flight ends after `maxWaitMs`, for all who wait, here and elsewhere.
  */
 import { LRUCache } from 'lru-cache';
+import { withDeadline } from '../time/timers.ts';
 import { unrecorded } from '../tracing/spans.ts';
 import { asStoreError, StoreError } from '../upstream/store-error.ts';
 import { type Copies, type FoundCopies, isNewer, newerOf, type ReadThroughParts, visibleCopies } from './copies.ts';
@@ -21,7 +22,7 @@ import { type Backfill, backfillsOf, classOf } from './entry.ts';
 import type { LeaseWaitEnd } from './events.ts';
 import { FlightSpans } from './flight-spans.ts';
 import { audienceOf, type CachedCopy, plan } from './plan.ts';
-import { isPurged } from './purge-log.ts';
+import { isPurged, mayBeKept } from './purge-log.ts';
 import { type FlightView, isFailureVisible, type Tier, workspaceSetOf } from './reader.ts';
 import { evaluationOf } from './request.ts';
 import { type Completion, fromFailure, type Lease, type LeaseAttempt, OWN_LEASE, toFailure } from './shared-cache.ts';
@@ -90,6 +91,18 @@ export class Flights {
     const since = [...this.#underWay.underWay()].filter(([name]) => isOfKey(name)).map(([, atMs]) => atMs);
     const failed = [...this.#failures.keys()].filter((name) => isOfKey(name) && this.#lastFailure(name) !== undefined);
     return { sinceMs: since.length === 0 ? null : Math.min(...since), hasJustFailed: failed.length > 0 };
+  }
+
+  /** How many of the flights of now have not ended within that time. */
+  async settled(withinMs: number): Promise<number> {
+    const left = new Set([...this.#underWay.underWay()].map(([, , result]) => result));
+    const ends = Promise.allSettled([...left].map((result) => result.finally(() => left.delete(result))));
+    return await withDeadline(
+      ends.then(() => 0),
+      withinMs,
+      this.#options.timers,
+      () => left.size,
+    );
   }
 
   /** For others who may come within a second. A reader who left says nothing of the store, and a maintenance may end now. */
@@ -288,7 +301,7 @@ export class Flights {
    */
   #keep<T>({ request, reader }: FetchTask<T>, { served, entry, negative }: Answer<T>, completion: Completion): boolean {
     const { memory, purges, ttl } = this.#options;
-    if (completion === 'lost' || isPurged(purges, served)) return false;
+    if (completion === 'lost' || !mayBeKept(purges, served)) return false;
     const present = memory.peek(request.key);
     const isPresentNewer =
       present !== undefined && isNewer(present, served, this.#options.clock.nowMs()) && !isPurged(purges, present);

@@ -46,8 +46,8 @@ const ABSENT_SHARE = 0.05;
 /** The size of an entry beside its answer and its key: objects, tags, its place in the order. */
 const OVERHEAD_BYTES = 1200;
 const NEGATIVE_OVERHEAD_BYTES = 1000;
-/** Keys remembered as evicted, to tell why a read missed. */
-const MAX_EVICTED = 16_384;
+/** Keys that were dropped are remembered, to tell why a read missed. */
+const MAX_DROPPED = 16_384;
 
 const NOTHING_ABSENT: AbsentKey = { absent: null, negatives: new Map() };
 
@@ -56,7 +56,7 @@ export class MemoryTier {
   readonly #rest: LRUCache<string, Slot>;
   readonly #absent: LRUCache<string, AbsentKey>;
   /** Hashes of keys: a collision only makes a report less exact. */
-  readonly #evicted = new LRUCache<number, true>({ max: MAX_EVICTED });
+  readonly #dropped = new LRUCache<number, 'evicted' | 'purged'>({ max: MAX_DROPPED });
   #isSuspended = false;
 
   /** `maxBytes`: for answers, everything derived from them, and their keys. */
@@ -87,7 +87,7 @@ export class MemoryTier {
     if (known.absent !== null) this.#setAbsent(key, { ...known, absent: null });
     const unwatch = stored.entry.onGrowth(() => this.#weighAgain(key));
     const isKept = this.#put(key, { stored, bytes: weigh(key, stored), unwatch });
-    if (isKept) this.#evicted.delete(hash32(key));
+    if (isKept) this.#dropped.delete(hash32(key));
     return isKept;
   }
 
@@ -145,8 +145,31 @@ export class MemoryTier {
     return [...this.#searched.keys(), ...this.#rest.keys(), ...this.#absent.keys()];
   }
 
-  wasEvicted(key: string): boolean {
-    return this.#evicted.has(hash32(key));
+  /** Why the copy of the key is not here any more; null if there was none, or another process replaced it. */
+  droppedFor(key: string): 'evicted' | 'purged' | null {
+    return this.#dropped.get(hash32(key)) ?? null;
+  }
+
+  /** Drops the copies that match, of those keys or of all, for good. Returns how many there were. */
+  purge(matches: (stored: Tagged) => boolean, keys: readonly string[] = this.keys()): number {
+    let dropped = 0;
+    for (const key of keys) {
+      const slot = this.#cacheOf(key).peek(key);
+      if (slot !== undefined && matches(slot.stored)) {
+        this.#cacheOf(key).delete(key);
+        this.#dropped.set(hash32(key), 'purged');
+        dropped += 1;
+      }
+      const known = this.#absent.peek(key);
+      if (known === undefined) continue;
+      const absent = known.absent !== null && matches(known.absent) ? null : known.absent;
+      const left = [...known.negatives].filter(([, { stored }]) => !matches(stored));
+      if (absent === known.absent && left.length === known.negatives.size) continue;
+      this.#setAbsent(key, { absent, negatives: new Map(left) });
+      this.#dropped.set(hash32(key), 'purged');
+      dropped += known.negatives.size - left.length;
+    }
+    return dropped;
   }
 
   /**
@@ -168,12 +191,17 @@ export class MemoryTier {
     this.#absent.clear();
   }
 
-  /** Everything that is held, entries included that a purge has made unusable and that nothing has replaced yet. */
+  /** Everything that is held. */
   usage(): Usage {
     return {
       entries: this.#searched.size + this.#rest.size + this.#absent.size,
       bytes: this.#searched.calculatedSize + this.#rest.calculatedSize + this.#absent.calculatedSize,
     };
+  }
+
+  /** Whether some record matches. Looks at every entry. */
+  holds(matches: (stored: StoredEntry) => boolean): boolean {
+    return [...this.#searched.values(), ...this.#rest.values()].some(({ stored }) => matches(stored));
   }
 
   /** How much of it matches. Looks at every entry. */
@@ -201,7 +229,7 @@ export class MemoryTier {
         // A slot that is set anew is the same entry, weighed again: it stays under watch.
         if (reason === 'set') return;
         slot.unwatch();
-        if (reason === 'evict') this.#evicted.set(hash32(key), true);
+        if (reason === 'evict') this.#dropped.set(hash32(key), 'evicted');
       },
     });
   }
@@ -218,7 +246,7 @@ export class MemoryTier {
     }
     cache.delete(key);
     slot.unwatch();
-    this.#evicted.set(hash32(key), true);
+    this.#dropped.set(hash32(key), 'evicted');
     return false;
   }
 

@@ -198,9 +198,16 @@ function wasRequestedLater(one: CachedCopy, other: CachedCopy): boolean {
   return one.stored.entry.requestedAtMs > other.stored.entry.requestedAtMs;
 }
 
-/** Why a read goes to the store. `ttl` is that of the class of the previous copy, else of the request. */
-export function missReasonOf(previous: CachedCopy | null, ttl: CacheTtl, wasEvicted: boolean): MissReason {
+/**
+ * Why a read goes to the store. `ttl` is that of the class of the previous copy, else of the request; `dropped`: why there is
+ * no copy any more, if that is known.
+ */
+export function missReasonOf(
+  previous: CachedCopy | null,
+  ttl: CacheTtl,
+  dropped: 'evicted' | 'purged' | null,
+): MissReason {
   if (!isCacheable(ttl)) return 'not-cacheable';
   if (previous !== null) return previous.state === 'purged' ? 'purged' : 'expired';
-  return wasEvicted ? 'evicted' : 'never-seen';
+  return dropped ?? 'never-seen';
 }

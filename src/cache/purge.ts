@@ -3,10 +3,10 @@
  * log, then a count of what it took.
  */
 import type { Measured, StoredEntry } from './entry.ts';
-import type { Tagged } from './purge-log.ts';
+import type { Timers } from '../time/timers.ts';
 import type { MemoryTier } from './memory-tier.ts';
+import { type HardPurgeListener, isPurged, type PurgeLog, type PurgeMode, type Tag, type Tagged } from './purge-log.ts';
 import type { SharedCacheAdmin } from './shared-cache.ts';
-import type { PurgeLog, PurgeMode, Tag } from './purge-log.ts';
 import { keysOfEvaluation } from './request.ts';
 
 export interface PurgeRequest {
@@ -23,6 +23,8 @@ export interface PurgeResult extends Measured {
   readonly tags: readonly Tag[];
   /** The lists that purged evaluations take along; null if they take none. Counted in `entries` too. */
   readonly lists: WidenedLists | null;
+  /** Whether the bytes are deleted already: what is left of them is deleted in the background. Null if none is. */
+  readonly isDeleted: boolean | null;
 }
 
 export interface WidenedLists {
@@ -36,7 +38,7 @@ export interface WidenedLists {
 export interface PurgeDependencies {
   readonly memory: MemoryTier;
   /** Null for a gateway without Redis. */
-  readonly shared: Pick<SharedCacheAdmin, 'get' | 'measure'> | null;
+  readonly shared: Pick<SharedCacheAdmin, 'get' | 'measure' | 'isUp'> | null;
   readonly purges: PurgeLog;
 }
 
@@ -51,45 +53,84 @@ const EVALUATION = 'evaluation:';
 const LISTS_OF = 'lists-of:';
 
 /** In force here once it resolves, in every process within a second. Rejects as `PurgeLog.purge` does. */
-export async function purge(request: PurgeRequest, dependencies: PurgeDependencies): Promise<PurgeResult> {
-  const { purges } = dependencies;
+export async function purge(
+  request: PurgeRequest,
+  dependencies: PurgeDependencies,
+  countWithinMs = COUNT_WITHIN_MS,
+): Promise<PurgeResult> {
+  const { memory, shared, purges } = dependencies;
   const alongside = request.isExact ? [] : await widen(request.tags, dependencies);
   const tags = [...new Set([...request.tags, ...alongside])];
-  const before = purges.snapshot();
-  if (!request.isDryRun) await purges.purge(tags, request.mode);
-
   const [asked, all] = [new Set(request.tags), new Set(tags)];
-  const lists = { entries: 0, workspaces: new Set<Tag>() };
+  const before = purges.snapshot();
+  let isMade = false;
+  let lists = noLists();
   const isAffected = ({ tags: own, epoch }: Tagged): boolean => {
     if (!own.some((tag) => all.has(tag)) || before.since(epoch, own) === 'hard') return false;
     // Copies stored since the purge are not part of it.
-    if (!request.isDryRun && purges.since(epoch, own) === null) return false;
+    if (isMade && purges.since(epoch, own) === null) return false;
     if (own.includes('class:list') && !own.some((tag) => asked.has(tag))) {
       lists.entries += 1;
       for (const tag of own) if (tag.startsWith(LISTS_OF)) lists.workspaces.add(tag);
     }
     return true;
   };
-  const counted = await count(isAffected, dependencies, () => {
-    lists.entries = 0;
-    lists.workspaces.clear();
-  });
-  return { ...counted, tags, lists: widenedLists(alongside, lists) };
+  // Counted first where a hard purge leaves nothing to count.
+  const isCountedHere = shared?.isUp() !== true;
+  let counted = isCountedHere ? memory.measure(isAffected) : NOT_COUNTED;
+  if (!request.isDryRun) {
+    await purges.purge(tags, request.mode);
+    isMade = true;
+  }
+  const isDeleting = isMade && request.mode === 'hard';
+  if (!isCountedHere && shared !== null) {
+    const first = tags.flatMap((tag) => keysOf(tag) ?? []);
+    const pass = { isDeleting, first, deadline: AbortSignal.timeout(countWithinMs) };
+    counted = await shared.measure(isAffected, pass).catch(() => {
+      lists = noLists();
+      return NOT_COUNTED;
+    });
+  }
+  const isComplete = counted.isComplete && (shared === null || !isCountedHere);
+  const isDeleted = isDeleting ? isComplete : null;
+  return { ...counted, isComplete, tags, lists: widenedLists(alongside, lists), isDeleted };
 }
 
-/** Counts in the shared cache, or again in memory if that can't be asked. Bounded in time. */
-async function count(
-  isAffected: (stored: Tagged) => boolean,
-  { memory, shared }: PurgeDependencies,
-  onRestart: () => void,
-): Promise<Measured> {
-  if (shared === null) return memory.measure(isAffected);
-  try {
-    return await shared.measure(isAffected, AbortSignal.timeout(COUNT_WITHIN_MS));
-  } catch {
-    onRestart();
-    return { ...memory.measure(isAffected), isComplete: false };
-  }
+const noLists = () => ({ entries: 0, workspaces: new Set<Tag>() });
+const NOT_COUNTED: Measured = { entries: 0, bytes: 0, isComplete: false };
+
+/** The keys of all copies with that tag; null if that is not known. */
+export function keysOf(tag: Tag): readonly string[] | null {
+  return tag.startsWith(EVALUATION) ? keysOfEvaluation(tag.slice(EVALUATION.length)) : null;
+}
+
+/** While purges of more than single evaluations come fast, memory is looked through once in so long. */
+const DROP_EVERY_MS = 1000;
+
+/** Drops from this process's memory what hard purges have ended: evaluations at once, by their keys; the rest in one pass. */
+export function memoryDropper(memory: MemoryTier, timers: Timers): HardPurgeListener {
+  let isRecent = false;
+  let isDue = false;
+  const dropAll = (purges: Pick<PurgeLog, 'since'>): void => {
+    isDue = isRecent;
+    if (isRecent) return;
+    isRecent = true;
+    memory.purge((stored) => isPurged(purges, stored));
+    timers.after(DROP_EVERY_MS, () => {
+      isRecent = false;
+      if (isDue) dropAll(purges);
+    });
+  };
+  return (purges, tags) => {
+    const keys = tags.map(keysOf);
+    // Also of purges that were missed: nothing may be trusted until it is done.
+    if (tags.includes('all')) memory.purge((stored) => isPurged(purges, stored));
+    else if (keys.includes(null)) dropAll(purges);
+    memory.purge(
+      (stored) => isPurged(purges, stored),
+      keys.flatMap((each) => each ?? []),
+    );
+  };
 }
 
 /**
@@ -115,8 +156,11 @@ async function widen(tags: readonly Tag[], dependencies: PurgeDependencies): Pro
   return [...alongside];
 }
 
-/** The workspaces that copies of the evaluation tell: several if it has moved, none if there is no copy. */
-async function workspacesOf(evaluationId: string, { memory, shared }: PurgeDependencies): Promise<readonly string[]> {
+/** The workspaces that copies of the evaluation tell, or told before its last purge: several if it has moved, none if there is no copy. */
+async function workspacesOf(
+  evaluationId: string,
+  { memory, shared, purges }: PurgeDependencies,
+): Promise<readonly string[]> {
   const copiesOf = async (key: string): Promise<readonly (StoredEntry | null | undefined)[]> => {
     const own = memory.peek(key);
     try {
@@ -128,7 +172,8 @@ async function workspacesOf(evaluationId: string, { memory, shared }: PurgeDepen
   };
   const copies = (await Promise.all(keysOfEvaluation(evaluationId).map(copiesOf))).flat();
   const tags = copies.flatMap((copy) => copy?.tags ?? []).filter((tag) => tag.startsWith(WORKSPACE));
-  return [...new Set(tags.map((tag) => tag.slice(WORKSPACE.length)))];
+  const before = purges.alongside(`${EVALUATION}${evaluationId}`).filter((tag) => tag.startsWith(LISTS_OF));
+  return [...new Set([...tags, ...before].map((tag) => tag.slice(tag.indexOf(':') + 1)))];
 }
 
 function widenedLists(

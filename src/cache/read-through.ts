@@ -67,6 +67,11 @@ export class ReadThrough implements Cache {
     return this.#flights.flightOf(key, audience);
   }
 
+  /** How many of the calls to the store that are under way now have not ended within that time. */
+  settled(withinMs: number): Promise<number> {
+    return this.#flights.settled(withinMs);
+  }
+
   async read<T>(request: CacheRequest<T>, reader: Reader): Promise<CacheRead<T>> {
     const read = { request, reader, startedMicros: this.#options.clock.nowMicros() };
     for (;;) {
@@ -242,7 +247,7 @@ export class ReadThrough implements Cache {
   #missReason<T>({ kind, key }: CacheRequest<T>, previous: CachedCopy<T> | null): MissReason {
     const cacheClass = previous === null ? kind : classOf(kind, previous.stored.entry);
     const { ttl, memory } = this.#options;
-    return missReasonOf(previous, ttl.of(cacheClass), previous === null && memory.wasEvicted(key));
+    return missReasonOf(previous, ttl.of(cacheClass), memory.droppedFor(key));
   }
 
   #sinceMs(startedMicros: number): number {

@@ -104,11 +104,25 @@ export interface SharedCache {
   follow(key: string, audience: string): Following;
 }
 
+/** A pass over all entries. */
+export interface Pass {
+  /** Ends it when it aborts. */
+  readonly deadline?: AbortSignal;
+  /** Whether to delete every entry that a hard purge has ended. */
+  readonly isDeleting?: boolean;
+  /** These are looked at first; if the pass deletes, their leases and last failures go too. */
+  readonly first?: readonly string[];
+  /** Called with the number of names passed so far. The pass goes on when it resolves. */
+  readonly onBatch?: (passed: number) => Promise<void>;
+}
+
 /** The part that operators use. */
 export interface SharedCacheAdmin {
+  /** Whether it can be asked now. */
+  isUp(): boolean;
   get(key: string): Promise<StoredEntry | null>;
-  /** How much of it matches. Looks at every entry, until `deadline` aborts. */
-  measure(matches: (stored: Tagged) => boolean, deadline?: AbortSignal): Promise<Measured>;
+  /** How much of it matches. */
+  measure(matches: (stored: Tagged) => boolean, pass?: Pass): Promise<Measured>;
   /** `workspaceSet`: for whom it is explained; null for nobody. Only looks. */
   inspect(key: string, workspaceSet: string | null): Promise<Inspection>;
   inspectFlight(key: string, audience: string): Promise<FlightInspection>;

@@ -38,9 +38,9 @@ export class SingleFlight<T> {
     this.#options = options;
   }
 
-  /** The names of all flights that are under way, with when they began, Unix milliseconds. */
-  *underWay(): Generator<readonly [name: string, startedAtMs: number]> {
-    for (const [name, { flight }] of this.#underWay) yield [name, flight.startedAtMs];
+  /** The names of all flights that are under way, with when they began, Unix milliseconds, and their results. */
+  *underWay(): Generator<readonly [name: string, startedAtMs: number, result: Promise<T>]> {
+    for (const [name, { flight }] of this.#underWay) yield [name, flight.startedAtMs, flight.result];
   }
 
   /**

@@ -36,6 +36,8 @@ interface CallParts<B> {
   readonly params?: Readonly<Record<string, string>>;
   readonly query?: URLSearchParams;
   readonly body?: ReadonlyDeep<NoInfer<B>>;
+  /** How long the answer may take. */
+  readonly timeoutMs?: number;
 }
 
 /** A call that failed: the finding, and what to do about it if that is known. */
@@ -129,7 +131,7 @@ export function routeCommand<T, B>(
 async function exchange<T, B>(
   command: Command,
   { method, path, answer }: JsonRoute<T, B>,
-  { params = {}, query = new URLSearchParams(), body }: CallParts<B>,
+  { params = {}, query = new URLSearchParams(), body, timeoutMs = TIMEOUT_MS }: CallParts<B>,
 ): Promise<{ readonly document: unknown; readonly answer: T }> {
   const { base } = adminAddress(command);
   const operator = operatorOf(command);
@@ -144,6 +146,7 @@ async function exchange<T, B>(
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
     },
     body: body === undefined ? null : JSON.stringify(body),
+    signal: AbortSignal.timeout(timeoutMs),
   });
   const document = parseJson(text);
   // A gateway that is not ready answers with its readiness and status 503.
@@ -182,8 +185,7 @@ export function inOurWords(refusal: string): string {
 async function send(base: string, place: string, init: RequestInit): Promise<{ status: number; text: string }> {
   try {
     // A redirect would carry the token to wherever it points.
-    const signal = AbortSignal.timeout(TIMEOUT_MS);
-    const response = await fetch(base + place, { ...init, redirect: 'manual', signal });
+    const response = await fetch(base + place, { ...init, redirect: 'manual' });
     return { status: response.status, text: await response.text() };
   } catch (error) {
     const reason = reasonOf(error);

@@ -132,8 +132,37 @@ export const purgeSchema = z.object({
   mode: z.enum(['soft', 'hard']),
   exact: z.boolean(),
   dryRun: z.boolean(),
+  /** Whether the bytes are deleted already; false: they are being deleted. Null if the purge deletes none. */
+  deleted: z.boolean().nullable(),
+  /** The number of the purge among all, or of the last one. */
+  purge: number,
 });
 export type PurgeView = View<typeof purgeSchema>;
+
+/** How far the bytes of purged copies are deleted: those of purges up to `deletedUpTo`, of `purges` in all. */
+export const deletionSchema = z.object({
+  purges: number,
+  deletedUpTo: number,
+  /** Names of Redis that the pass under way has looked at, of how many; 0 if none is under way. */
+  passed: number,
+  of: number,
+});
+export type DeletionView = View<typeof deletionSchema>;
+
+/** Without content. `erased` only if nothing is left anywhere and all could be asked. */
+export const receiptSchema = z.object({
+  erased: z.boolean(),
+  /** Somebody has read it since, and the store still has it. */
+  refetched: z.boolean(),
+  /** `complete`: Redis was looked through to its end after all processes had answered. */
+  redis: z.object({ deleted: number, complete: z.boolean() }),
+  /** Lists that held it, or may have. */
+  lists: number,
+  /** `dropped`: copies in its memory; null if it did not say. A process that vanished without a goodbye is not reached. */
+  processes: z.array(z.object({ id: text, reached: z.boolean(), dropped: number.nullable() })),
+  at: text,
+});
+export type ReceiptView = View<typeof receiptSchema>;
 
 export const maintenanceSchema = z
   .object({ active: z.boolean(), until: textOrNull, leftMs: number, by: textOrNull, since: textOrNull })

@@ -10,6 +10,7 @@ import {
   adviceSchema,
   auditSchema,
   cacheStatsSchema,
+  deletionSchema,
   explanationSchema,
   fleetSchema,
   healthSchema,
@@ -22,12 +23,14 @@ import {
   oneKeySchema,
   purgeSchema,
   readinessSchema,
+  receiptSchema,
   shownKeySchema,
   topSchema,
   ttlSchema,
 } from './answers.ts';
 import { parseDuration } from '../time/duration.ts';
 import {
+  eraseBody,
   importBody,
   keyEditBody,
   MAX_TTL_MS,
@@ -287,6 +290,21 @@ export const ROUTES = {
     summary: 'purge cached answers by tag, at once or softly; with dryRun it only counts what would be purged',
     body: purgeBody,
     answer: purgeSchema,
+  },
+  showDeletion: {
+    method: 'GET',
+    path: '/api/cache/purge',
+    roles: READERS,
+    summary: 'how far the bytes of what hard purges have ended are deleted from Redis',
+    answer: deletionSchema,
+  },
+  erase: {
+    method: 'POST',
+    path: '/api/cache/erase',
+    roles: OPERATORS,
+    summary: 'delete all copies of an evaluation or a workspace in every process and in Redis, and prove it',
+    body: eraseBody,
+    answer: receiptSchema,
   },
   showMaintenance: {
     method: 'GET',

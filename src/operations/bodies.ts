@@ -6,6 +6,7 @@
 import { z } from 'zod';
 import type { PurgeRequest } from '../cache/purge.ts';
 import { parseTag, type Tag } from '../cache/purge-log.ts';
+import { UUID_PATTERN } from '../domain/records.ts';
 import { CACHE_CLASSES, type CacheTtl } from '../cache/ttl-policy.ts';
 import { parseDuration } from '../time/duration.ts';
 import {
@@ -209,6 +210,24 @@ export const purgeBody = () =>
       isExact: exact,
       isDryRun: dryRun,
     }));
+
+export const eraseBody = () =>
+  z
+    .strictObject({
+      evaluation: keyMembers.id.optional().describe(ID),
+      workspace: z.string().regex(UUID_PATTERN).optional().describe('a UUID'),
+      gone: z
+        .array(keyMembers.id)
+        .max(MAX_TAGS)
+        .default([])
+        .describe(`an array of ids of processes that have ended without a goodbye, at most ${MAX_TAGS}`),
+    })
+    .refine(({ evaluation, workspace }) => (evaluation === undefined) !== (workspace === undefined))
+    .transform(({ evaluation, workspace = '', gone }): { readonly tag: Tag; readonly gone: readonly string[] } => ({
+      tag: evaluation === undefined ? `workspace:${workspace.toLowerCase()}` : `evaluation:${evaluation}`,
+      gone,
+    }))
+    .describe('a JSON object with one of evaluation and workspace, and gone');
 
 /** After a longer one copies would have expired, and nobody would remember it. */
 export const MAX_MAINTENANCE_MS = DAY_MS;

@@ -6,13 +6,15 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { RedisLink } from './connection.ts';
 import { replyCode } from './errors.ts';
-import { channelName, HEARTBEATS_KEY, INSTANCES_KEY } from './names.ts';
+import { channelName, HEARTBEATS_KEY, INSTANCES_KEY, VANISHED_KEY } from './names.ts';
 import { refusalOf } from './refusal.ts';
 import { defineScript, runScript } from './script.ts';
 
 const BEAT_EVERY_MS = 2000;
 /** Several beats, so that a process does not count as gone for one lost beat. */
 export const ALIVE_FOR_MS = 10_000;
+/** No copy is kept for longer in Redis; a process that was stopped for so long drops its memory when it goes on. */
+const VANISHED_FOR_MS = 31 * 24 * 60 * 60 * 1000;
 /** Where a process announces that it is new, has changed, or stops: the others then look at once. */
 const CHANNEL = channelName('members');
 /** The largest count of that time holds: a Redis that has just restarted has not heard of all processes. */
@@ -31,6 +33,8 @@ const infoSchema = z.object({
   store: z.string(),
   /** How far the clock of the process is ahead of Redis's, in whole seconds; 0 if they agree. Earlier releases report none. */
   clockAheadMs: z.int().default(0),
+  /** Whether it drops what purges that the log forgets have ended. Earlier releases report none, and do not. */
+  forgetsPurges: z.boolean().default(false),
 });
 
 /** The report of a process about itself. */
@@ -52,8 +56,8 @@ function infoOf(text: string): InstanceInfo | null {
 }
 
 /**
- * KEYS: the times of the beats, the reports of the instances. ARGV: this instance, its report, how long one counts in
- * milliseconds, the channel where a new report is announced. Returns Redis's time, and all instances, their reports, and
+ * KEYS: the times of the beats, the reports of the instances, those that vanished. ARGV: this instance, its report, how long one counts in
+ * milliseconds, the channel where a new report is announced, how long one that vanished is remembered. Returns Redis's time, and all instances, their reports, and
  * the time since their last beat in milliseconds, in turn.
  */
 const BEAT = defineScript(
@@ -70,9 +74,11 @@ local before = '(' .. string.format('%.0f', now - ARGV[3])
 for _, gone in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', before)) do
   redis.call('ZREM', KEYS[1], gone)
   redis.call('HDEL', KEYS[2], gone)
+  redis.call('ZADD', KEYS[3], now, gone)
 end
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
-redis.call('PEXPIRE', KEYS[2], ARGV[3])
+redis.call('ZREM', KEYS[3], ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - ARGV[5])
+for i = 1, 3 do redis.call('PEXPIRE', KEYS[i], ARGV[5]) end
 local instances = {}
 local reports = redis.call('HGETALL', KEYS[2])
 for index = 1, #reports, 2 do
@@ -164,6 +170,23 @@ export class Instances {
       .map(({ id }) => id);
   }
 
+  /**
+   * The ids of all that run, and of those that vanished without a goodbye, unless they are named as gone, which is remembered.
+   * Rejects if Redis can't be asked.
+   */
+  async known(gone: readonly string[]): Promise<readonly string[]> {
+    const link = this.#link;
+    if (link === null) return [this.id];
+    const [ids, vanished] = await link.run(async (client) => {
+      if (gone.length > 0) {
+        await Promise.all([client.zrem(VANISHED_KEY, ...gone), client.zrem(HEARTBEATS_KEY, ...gone)]);
+        await client.hdel(INSTANCES_KEY, ...gone);
+      }
+      return Promise.all([client.zrange(HEARTBEATS_KEY, '0', '-1'), client.zrange(VANISHED_KEY, '0', '-1')]);
+    });
+    return [...new Set([this.id, ...ids, ...vanished])].toSorted();
+  }
+
   /** Announces the status of this process. */
   setStatus(status: InstanceInfo['status']): void {
     this.#about = { ...this.#about, status };
@@ -190,10 +213,10 @@ export class Instances {
   async #beat(): Promise<void> {
     const link = this.#link;
     if (link?.isUp() !== true || this.#isClosed) return;
-    const args = [this.id, JSON.stringify(this.#about), ALIVE_FOR_MS, CHANNEL];
+    const args = [this.id, JSON.stringify(this.#about), ALIVE_FOR_MS, CHANNEL, VANISHED_FOR_MS];
     const sentAtMs = Date.now();
     try {
-      const reply = await runScript(link, BEAT, { keys: [HEARTBEATS_KEY, INSTANCES_KEY], args });
+      const reply = await runScript(link, BEAT, { keys: [HEARTBEATS_KEY, INSTANCES_KEY, VANISHED_KEY], args });
       const [redisMs, instances] = replySchema.parse(reply);
       this.#compareClocks(redisMs, sentAtMs, Date.now());
       this.#adopt(instances);

@@ -51,6 +51,9 @@ export const INSTANCES_KEY = taggedKey('members');
 /** The same processes in a sorted set, scored by the time of their last heartbeat. */
 export const HEARTBEATS_KEY = taggedKey('members', 'beats');
 
+/** Processes that ended, or were cut off, without a goodbye: their ids with when that was noticed. */
+export const VANISHED_KEY = taggedKey('members', 'vanished');
+
 /** One slot for the whole key registry, so that a record and its indexes change in one script. */
 export const registryKey = (...parts: readonly string[]): string => taggedKey('keys', ...parts);
 

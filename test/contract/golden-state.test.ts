@@ -11,6 +11,7 @@ import { startRedis, type TestRedis } from '../support/redis.ts';
 
 const HEAD = 'evalgate:{cache}:head';
 const PURGES = 'evalgate:{cache}:purges';
+const KEPT = 'evalgate:{cache}:kept';
 const TIMES = 'evalgate:{cache}:times';
 const CHANNEL = 'evalgate:channel:cache:0:state';
 
@@ -67,7 +68,8 @@ test('a new history', async () => {
 test('purges and their messages', async () => {
   await change('POST', 'purge', { tags: ['evaluation:ev_1', 'scorecard:sc_1'], exact: true });
   await change('POST', 'purge', { tags: ['class:list'], mode: 'soft' });
-  expect(await head()).toEqual({ history: '<uuid>', sequence: '2' });
+  // The first one has deleted what it ended; a soft one deletes nothing.
+  expect(await head()).toEqual({ history: '<uuid>', sequence: '2', swept: '1 0 0' });
   expect((await raw.lrange(PURGES, 0, -1)).map(golden)).toEqual([
     '<id> ["hard",["evaluation:ev_1","scorecard:sc_1"]]',
     '<id> ["soft",["class:list"]]',
@@ -87,7 +89,7 @@ test('TTLs that are set, for good and for a while', async () => {
     'list.freshMs.temporary': '60000 1768482000000',
     'list.errorMs.temporary': '7200000 1768482000000',
   });
-  expect(await head()).toEqual({ history: '<uuid>', sequence: '2', times: '<uuid>' });
+  expect(await head()).toEqual({ history: '<uuid>', sequence: '2', swept: '1 0 0', times: '<uuid>' });
   await change('PUT', 'ttl/list', { error: '3h' });
   expect(await raw.hgetall(TIMES)).toEqual({
     'list.freshMs': '45000',
@@ -104,7 +106,7 @@ test('maintenance', async () => {
   await change('PUT', 'maintenance', { for: '30m' });
   expect((await head())['maintenance']).toBe('{"sinceMs":1768478400000,"untilMs":1768480200000,"by":"anonymous"}');
   await change('DELETE', 'maintenance');
-  expect(await head()).toEqual({ history: '<uuid>', sequence: '2', times: '<uuid>' });
+  expect(await head()).toEqual({ history: '<uuid>', sequence: '2', swept: '1 0 0', times: '<uuid>' });
   expect(await published(2)).toEqual([`${CHANNEL} look`, `${CHANNEL} look`]);
 });
 
@@ -119,7 +121,7 @@ test('a heartbeat carries what the process knows: history, sequence, last purge 
   // The last of the words is the purge's id with the space after it.
   const [purge = ''] = await raw.lrange(PURGES, -1, -1);
   const id = purge.slice(0, purge.indexOf(' ') + 1);
-  expect(heartbeats()[0]).toBe(`3 ${HEAD} ${PURGES} ${TIMES} <uuid> ${CHANNEL} <uuid> 2 ${id} <uuid>`);
+  expect(heartbeats()[0]).toBe(`4 ${HEAD} ${PURGES} ${KEPT} ${TIMES} <uuid> ${CHANNEL} <uuid> 2 ${id} <uuid>`);
 });
 
 test('the shared state never expires', async () => {

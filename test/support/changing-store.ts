@@ -108,7 +108,7 @@ export class ChangingStore {
       memory: new MemoryTier({ maxBytes: 1e9 }),
       sharedCache: UNSHARED,
       ttl: this.ttl,
-      purges: new MemoryPurgeLog(),
+      purges: new MemoryPurgeLog(clock),
       maintenance: { current: () => null },
       clock,
       timers: systemTimers,

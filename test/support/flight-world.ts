@@ -257,7 +257,7 @@ const NOT_FOUND_TTL: CacheTtl = { freshMs: 15_000, staleMs: 0, errorMs: 0 };
 export class FlightWorld {
   readonly time = new FakeTime();
   readonly redis = new FakeRedis(this.time);
-  readonly purges = new MemoryPurgeLog();
+  readonly purges = new MemoryPurgeLog(this.time);
   readonly calls: StoreCall[] = [];
   readonly ttl: Partial<Record<CacheClass, CacheTtl>> = {};
 

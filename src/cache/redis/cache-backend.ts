@@ -63,7 +63,7 @@ export class CacheBackend {
       budget: this.#budget,
       self: randomUUID(),
       leaseMs: LEASE_MS,
-      isPurgeLogKnown: () => this.state.purges.isKnown,
+      purges: this.state.purges,
       onBroken: (error) => options.onFailed('decode', error),
     });
     // A Cluster answers if all of it does: the state lies at one of its nodes, and messages may come from any.

@@ -7,9 +7,8 @@ import type { Clock } from '../../time/clock.ts';
 import { defineScript, runScript } from '../../redis/script.ts';
 import { redisSpan } from '../../tracing/spans.ts';
 import { type Keyed, type Measured, type StoredEntry, workspaceIn } from '../entry.ts';
-import type { Tagged } from '../purge-log.ts';
 import type { MemoryTier } from '../memory-tier.ts';
-import type { Tag } from '../purge-log.ts';
+import { isPurged, LATE_MS, type Tag, type Tagged } from '../purge-log.ts';
 import { type Reader, workspaceSetOf } from '../reader.ts';
 import type {
   FlightInspection,
@@ -17,6 +16,7 @@ import type {
   Inspection,
   LeaseAttempt,
   LeaseRequest,
+  Pass,
   Shared,
   SharedCache,
   SharedCacheAdmin,
@@ -24,13 +24,14 @@ import type {
 import type { CacheClass } from '../ttl-policy.ts';
 import { decodeEntry, decodeTagged, encodeEntry, ENTRY_LUA, parseJson, retentionOf } from './entry-format.ts';
 import { FlightChannel, type FlightChannelOptions } from './flight-channel.ts';
+import type { SharedPurgeLog } from './state-sync.ts';
 import { ACQUIRE, type CallNames, failureSchema, type LeaseOptions, RedisLease } from './leases.ts';
 
 export interface RedisSharedCacheOptions extends LeaseOptions, Omit<FlightChannelOptions, 'cache'> {
   readonly clock: Clock;
   readonly memory: MemoryTier;
-  /** Whether the purge log was ever read. Before, nothing that is shared can be judged, nor anything added to it. */
-  readonly isPurgeLogKnown: () => boolean;
+  /** Until it was read once, nothing that is shared can be judged, nor anything added to it. */
+  readonly purges: Pick<SharedPurgeLog, 'isKnown' | 'epoch' | 'since' | 'forgotten' | 'noteSwept'>;
   /** Called for something in the place of an entry that can't be read. It counts as nothing. */
   readonly onBroken: (error: Error) => void;
 }
@@ -89,6 +90,15 @@ return redis.call('PEXPIRE', KEYS[1], string.format('%.0f', keepMs))
 `,
 );
 
+/** KEYS: entry. ARGV: its meta. Deletes it unless another one has taken its place. */
+const DELETE = defineScript(
+  'deleteEntry',
+  `
+if redis.call('HGET', KEYS[1], 'meta') ~= ARGV[1] then return 0 end
+return redis.call('UNLINK', KEYS[1])
+`,
+);
+
 /** Names, or keys, asked about at a time. */
 const BATCH = 200;
 
@@ -101,6 +111,10 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     this.#channel = new FlightChannel(options);
   }
 
+  isUp(): boolean {
+    return this.#options.cache.isUp();
+  }
+
   async get(key: string): Promise<StoredEntry | null> {
     this.#assertUsable();
     const { cache: link, names, onBroken } = this.#options;
@@ -110,21 +124,27 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
 
   async lookUp(key: string, reader: Pick<Reader, 'workspaceIds'>): Promise<Shared> {
     this.#assertUsable();
-    const { cache: link, names } = this.#options;
+    const { cache: link, names, purges } = this.#options;
     const { entry, negative } = names.of(key);
     const call = { keys: [entry, negative(workspaceSetOf(reader))], args: workspaceTagsOf(reader) };
+    const { forgotten } = purges;
     const reply = await redisSpan('cache', 'EVALSHA look-up', runScript(link, LOOK_UP, call, 'Buffer'));
-    return await this.#decode(key, Array.isArray(reply) ? reply : []);
+    const shared = await this.#decode(key, Array.isArray(reply) ? reply : []);
+    // A copy that was read before a purge of it was forgotten could not be told from a good one.
+    return purges.forgotten === forgotten ? shared : await this.lookUp(key, reader);
   }
 
   async backfill(entries: readonly Keyed[]): Promise<void> {
     this.#assertUsable();
-    const { cache: link, names, ttl, budget } = this.#options;
+    const { cache: link, names, ttl, budget, clock } = this.#options;
     const stores = Promise.all(
       entries.map(async ({ key, stored }) => {
-        const isOnlyReplaced = budget.isOver && stored.entry.answer.kind === 'found';
-        const args = [...(await encodeEntry(key, stored, ttl)), stored.entry.requestedAtMs, Number(isOnlyReplaced)];
-        await runScript(link, BACKFILL, { keys: [names.of(key).entry], args });
+        const { requestedAtMs, answer } = stored.entry;
+        const isOnlyReplaced = budget.isOver && answer.kind === 'found';
+        const args = [...(await encodeEntry(key, stored, ttl)), requestedAtMs, Number(isOnlyReplaced)];
+        // No lease guards it: a process that was stopped may come so late that a purge of it is forgotten.
+        if (clock.nowMs() - requestedAtMs < LATE_MS)
+          await runScript(link, BACKFILL, { keys: [names.of(key).entry], args });
       }),
     );
     await redisSpan('cache', 'EVALSHA entry', stores, entries.length);
@@ -132,7 +152,8 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
 
   async acquire({ key, audience, reader, newerThanMs }: LeaseRequest): Promise<LeaseAttempt> {
     this.#assertUsable();
-    const { cache: link, leaseMs } = this.#options;
+    const { cache: link, leaseMs, purges } = this.#options;
+    const { forgotten } = purges;
     const names = this.#callNames(key, audience, workspaceSetOf(reader));
     const token = randomUUID();
     const call = {
@@ -141,6 +162,8 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     };
     const reply = await redisSpan('cache', 'EVALSHA lease', runScript(link, ACQUIRE, call, 'Buffer'));
     if (Array.isArray(reply)) {
+      // As in `lookUp`: it is asked again.
+      if (purges.forgotten !== forgotten) return { status: 'taken', leaseLeftMs: 1 };
       return { status: 'found', found: await this.#decode(key, reply), newestMs: Number(reply[4]) };
     }
     if (typeof reply === 'number') return { status: 'taken', leaseLeftMs: reply };
@@ -157,23 +180,46 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     return this.#channel.follow(key, audience);
   }
 
-  async measure(matches: (stored: Tagged) => boolean, deadline?: AbortSignal): Promise<Measured> {
+  async measure(matches: (stored: Tagged) => boolean, pass: Pass = {}): Promise<Measured> {
     this.#assertUsable();
+    const { deadline, isDeleting = false, first = [], onBatch } = pass;
+    const { cache: link, names: cacheNames, purges } = this.#options;
+    const { history, sequence } = purges.epoch();
+    const named = new Set(first.map((key) => cacheNames.of(key).entry));
     // A scan may come across a name twice.
     const counted = new Set<string>();
-    let entries = 0;
-    let bytes = 0;
-    for await (const names of this.#scan()) {
+    let [entries, bytes, passed] = [0, 0, 0];
+    const visit = async (name: string): Promise<void> => {
+      const isNamed = named.has(name.slice(0, name.indexOf('}') + 1));
+      if (!isEntry(name)) return void (isNamed && isDeleting && (await link.run((client) => client.unlink(name))));
+      const sizeBytes = await this.#visit(name, matches, isDeleting);
+      if (sizeBytes === null) return;
+      entries += 1;
+      bytes += sizeBytes;
+    };
+    for await (const names of this.#scan([...named])) {
       if (deadline?.aborted === true) return { entries, bytes, isComplete: false };
       const unseen = names.filter((name) => !counted.has(name));
       for (const name of unseen) counted.add(name);
-      for (const sizeBytes of await Promise.all(unseen.map((name) => this.#sizeIf(name, matches)))) {
-        if (sizeBytes === null) continue;
-        entries += 1;
-        bytes += sizeBytes;
-      }
+      await Promise.all(unseen.map(visit));
+      passed += BATCH;
+      await onBatch?.(passed);
     }
+    if (isDeleting && purges.epoch().history === history) await purges.noteSwept({ sequence, entries: 0, of: 0 });
     return { entries, bytes, isComplete: true };
+  }
+
+  /** Deletes the copies of these keys that match, negative ones apart. */
+  async delete(keys: readonly string[], isOld: (stored: Tagged) => boolean): Promise<void> {
+    this.#assertUsable();
+    const { names } = this.#options;
+    await Promise.all(keys.map((key) => this.#visit(names.of(key).entry, () => false, isOld)));
+  }
+
+  /** How many names there are in all, of whatever. */
+  async countNames(): Promise<number> {
+    const counts = await Promise.all(this.#options.cache.servers().map(({ client }) => client.dbsize()));
+    return counts.reduce((sum, count) => sum + count, 0);
   }
 
   /**
@@ -187,7 +233,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     const retentions = classes.map((cacheClass) => [cacheClass, retentionOf(ttl.stateOf(cacheClass))] as const);
     const args = [JSON.stringify(Object.fromEntries(retentions)), clock.nowMs()];
     for await (const names of this.#scan()) {
-      await Promise.all(names.map((name) => runScript(link, KEEP_LONGER, { keys: [name], args })));
+      await Promise.all(names.filter(isEntry).map((name) => runScript(link, KEEP_LONGER, { keys: [name], args })));
     }
   }
 
@@ -261,46 +307,50 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     return { entry, negative: negative(workspaceSet), lease: lease(audience), failure: failure(audience) };
   }
 
-  /** Entries and negative entries; everything else that lies beside an entry is no hash. */
-  async *#scan(): AsyncGenerator<readonly string[]> {
+  /** Entries, and what lies beside them: `first`, then all. */
+  async *#scan(first: readonly string[] = []): AsyncGenerator<readonly string[]> {
     const { cache, names: cacheNames } = this.#options;
+    if (first.length > 0) yield first;
     for (const { client } of cache.servers()) {
       let cursor = '0';
       do {
-        const [next, names] = await client.scan(
-          cursor,
-          'MATCH',
-          `${cacheNames.entryPattern}*`,
-          'COUNT',
-          BATCH,
-          'TYPE',
-          'hash',
-        );
+        const [next, names] = await client.scan(cursor, 'MATCH', `${cacheNames.entryPattern}*`, 'COUNT', BATCH);
         yield names;
         cursor = next;
       } while (cursor !== '0');
     }
   }
 
-  /** Null for one that doesn't match, or that is broken. An absent answer counts by its negative entries only. */
-  async #sizeIf(name: string, matches: (stored: Tagged) => boolean): Promise<number | null> {
-    const [meta, bodyBytes] = await this.#options.cache.run((client) =>
+  /**
+   * The size of an entry that matches; null for one that doesn't, or that is broken. An absent answer counts by its negative
+   * entries only. Deletes it if it is old, or with `true` if a hard purge has ended it.
+   */
+  async #visit(
+    name: string,
+    matches: (stored: Tagged) => boolean,
+    isOld: boolean | ((stored: Tagged) => boolean),
+  ): Promise<number | null> {
+    const { cache, purges, onBroken } = this.#options;
+    const [meta, bodyBytes] = await cache.run((client) =>
       Promise.all([client.hget(name, 'meta'), client.hstrlen(name, 'body')]),
     );
-    const tagged = meta === null ? null : decodeTagged(meta, this.#options.onBroken);
-    if (meta === null || tagged === null || !matches(tagged)) return null;
-    if (tagged.isAbsent && name.endsWith('}')) return null;
+    const tagged = meta === null ? null : decodeTagged(meta, onBroken);
+    if (meta === null || tagged === null) return null;
+    const isMatch = matches(tagged);
+    const isDeleted = typeof isOld === 'boolean' ? isOld && isPurged(purges, tagged) : isOld(tagged);
+    if (isDeleted) await runScript(cache, DELETE, { keys: [name], args: [meta] });
+    if (!isMatch || (tagged.isAbsent && name.endsWith('}'))) return null;
     return name.length + Buffer.byteLength(meta) + bodyBytes;
   }
 
   /** While Redis doesn't answer, every call rejects at once instead of after the time of a command. */
   #assertUp(): void {
-    if (!this.#options.cache.isUp()) throw new Error('the cache Redis does not answer');
+    if (!this.isUp()) throw new Error('the cache Redis does not answer');
   }
 
   #assertUsable(): void {
     this.#assertUp();
-    if (!this.#options.isPurgeLogKnown()) throw new Error('the purge log was not read yet');
+    if (!this.#options.purges.isKnown) throw new Error('the purge log was not read yet');
   }
 }
 
@@ -308,6 +358,11 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
 function kept(stored: StoredEntry | null, pttl: number, ...fields: readonly (Buffer | null | undefined)[]) {
   const bytes = fields.reduce((sum, field) => sum + (field?.length ?? 0), 0);
   return stored === null ? null : { stored, bytes, keptForMs: leftOf(pttl) };
+}
+
+/** Whether it is the name of an entry, or of a negative one: leases and failures lie beside them, and are no hashes. */
+function isEntry(name: string): boolean {
+  return name.endsWith('}') || name.includes('}:absent-');
 }
 
 /** PTTL answers with a negative number for what is not there, and for what has no end. */

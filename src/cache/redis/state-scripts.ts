@@ -1,9 +1,11 @@
 /**
  * The state that the caches of all processes share, in the state Redis, which evicts nothing. All names have one hash
  * tag, so one slot:
- * - `head`: a hash: `history`, a random word; `sequence`, the number of purges in it so far; `times`, another random word
- *   after each change of the TTLs; `maintenance`, as JSON
+ * - `head`: a hash: `history`, a random word; `sequence`, the number of purges in it so far; `forgotten`, how many of them have
+ *   left the list because the evaluations that they purged are deleted; `lost`, how many were cut off before that; `swept`, how far the bytes of other purges are deleted;
+ *   `times`, another random word after each change of the TTLs; `maintenance`, as JSON
  * - `purges`: a list of the last purges, oldest first, each as its random id and what it purged
+ * - `kept`: a hash of what else the purges that have left the list purged: by tag, the last soft and hard ones, and when it left
  * - `times`: a hash of the TTLs that operators set: `list.freshMs` to milliseconds, and `list.freshMs.temporary` to
  *   milliseconds and its end
  *
@@ -20,13 +22,21 @@ import { z } from 'zod';
 import type { RedisCommands } from '../../redis/connection.ts';
 import { cacheStateKey, channelName } from '../../redis/names.ts';
 import { defineScript, runScript } from '../../redis/script.ts';
+import type { LastPurges, Swept, Tag } from '../purge-log.ts';
+import { tagSchema } from './entry-format.ts';
 
 const HEAD = cacheStateKey('head');
 const PURGES = cacheStateKey('purges');
+const KEPT = cacheStateKey('kept');
 const TTLS = cacheStateKey('times');
 
-/** Purges that are remembered. Anything filled before the oldest of them counts as purged. */
-const MAX_PURGES = 10_000;
+/**
+ * A last resort, for a cache Redis that is gone for days: of more purges in the list, the oldest are cut off, and anything
+ * filled before them counts as purged.
+ */
+const MAX_PURGES = 1_000_000;
+/** No copy in Redis is as old (entry-format.ts). */
+const KEPT_MS = 31 * 24 * 60 * 60 * 1000;
 
 /** The place in the purge log up to which a process knows it. */
 export interface KnownPurges {
@@ -38,7 +48,7 @@ export interface KnownPurges {
 
 export type TtlFields = ReadonlyMap<string, string>;
 
-/** KEYS: head, purges. ARGV: a word for a new history, channel, known history, sequence and last id. */
+/** KEYS: head, purges, kept. ARGV: a word for a new history, channel, known history, sequence and last id. */
 const CHECK_LUA = `
 local head = redis.call('HMGET', KEYS[1], 'history', 'sequence')
 local history, sequence = head[1], tonumber(head[2] or '') or 0
@@ -51,13 +61,14 @@ if history == ARGV[3] then
 end
 if isLost then
   history, sequence, floor = ARGV[1], 0, 0
-  redis.call('DEL', KEYS[2])
+  redis.call('DEL', KEYS[2], KEYS[3])
+  redis.call('HDEL', KEYS[1], 'forgotten', 'lost', 'swept')
   redis.call('HSET', KEYS[1], 'history', history, 'sequence', 0)
   redis.call('PUBLISH', ARGV[2], 'look')
 end
 `;
 
-/** KEYS: also times. ARGV: also their known version. */
+/** KEYS: also times. ARGV: also their known version. `kept` is only read if purges that have left the list may be unknown. */
 const READ_STATE = defineScript(
   'readState',
   `${CHECK_LUA}
@@ -65,10 +76,16 @@ local from = 0
 if history == ARGV[3] and known > floor then from = known - floor end
 local version = redis.call('HGET', KEYS[1], 'times') or ''
 local ttls = false
-if version ~= ARGV[6] then ttls = redis.call('HGETALL', KEYS[3]) end
+if version ~= ARGV[6] then ttls = redis.call('HGETALL', KEYS[4]) end
 local maintenance = redis.call('HGET', KEYS[1], 'maintenance') or ''
 local purges = redis.call('LRANGE', KEYS[2], from, -1)
-return {history, tostring(sequence), tostring(floor), purges, version, ttls, maintenance}
+local kept = {}
+if history ~= ARGV[3] or known < floor then kept = redis.call('HGETALL', KEYS[3]) end
+local deleted = redis.call('HMGET', KEYS[1], 'forgotten', 'lost', 'swept')
+local lost = deleted[2] or '0'
+if floor > (tonumber(deleted[1] or '') or 0) then lost = tostring(floor) end
+return {history, tostring(sequence), tostring(floor), purges, version, ttls, maintenance, kept,
+  deleted[1] or '0', lost, deleted[3] or ''}
 `,
 );
 
@@ -81,6 +98,58 @@ sequence = redis.call('HINCRBY', KEYS[1], 'sequence', 1)
 redis.call('RPUSH', KEYS[2], ARGV[6])
 redis.call('PUBLISH', ARGV[2], 'purge ' .. history .. ' ' .. sequence .. ' ' .. ARGV[6])
 return {history, tostring(sequence)}
+`,
+);
+
+/**
+ * KEYS: head, purges, kept. ARGV: history, up to which purge they leave the list, a time in Unix milliseconds, the time
+ * before which what was kept is dropped. Evaluations that were purged hard are forgotten; all
+ * other tags are kept.
+ */
+const FORGET = defineScript(
+  'forgetPurges',
+  `
+local head = redis.call('HMGET', KEYS[1], 'history', 'sequence', 'forgotten')
+local floor = (tonumber(head[2] or '') or 0) - redis.call('LLEN', KEYS[2])
+local count = ARGV[2] - floor
+if head[1] ~= ARGV[1] or count < 1 then return 0 end
+local purges = redis.call('LRANGE', KEYS[2], 0, count - 1)
+redis.call('LTRIM', KEYS[2], count, -1)
+if floor > (tonumber(head[3] or '') or 0) then redis.call('HSET', KEYS[1], 'lost', floor) end
+local function keep(tag, mode, sequence)
+  local soft, hard = string.match(redis.call('HGET', KEYS[3], tag) or '0 0', '^(%d+) (%d+)')
+  if mode == 'soft' then soft = sequence else hard = sequence end
+  redis.call('HSET', KEYS[3], tag, string.format('%.0f %.0f ', soft, hard) .. ARGV[3])
+end
+for i, purge in ipairs(purges) do
+  local isRead, read = pcall(cjson.decode, string.match(purge, ' (.*)') or '')
+  if not isRead or type(read) ~= 'table' or type(read[2]) ~= 'table' then keep('all', 'hard', floor + i)
+  else
+    for _, tag in ipairs(read[2]) do
+      if read[1] == 'soft' or string.sub(tag, 1, 11) ~= 'evaluation:' then keep(tag, read[1], floor + i) end
+    end
+  end
+end
+if ARGV[4] ~= '' then
+  local kept = redis.call('HGETALL', KEYS[3])
+  for i = 1, #kept, 2 do
+    if tonumber(string.match(kept[i + 1], '%d+$')) < tonumber(ARGV[4]) then redis.call('HDEL', KEYS[3], kept[i]) end
+  end
+end
+redis.call('HSET', KEYS[1], 'forgotten', string.format('%.0f', floor + #purges))
+return 1
+`,
+);
+
+/** KEYS: head. ARGV: history, how far it is swept, how many entries were looked at, of how many. */
+const NOTE_SWEPT = defineScript(
+  'noteSwept',
+  `
+if redis.call('HGET', KEYS[1], 'history') ~= ARGV[1] then return 0 end
+local swept = tonumber(string.match(redis.call('HGET', KEYS[1], 'swept') or '', '^%d+')) or 0
+redis.call('HDEL', KEYS[1], 'swept')
+redis.call('HSET', KEYS[1], 'swept', string.format('%.0f ', math.max(swept, ARGV[2])) .. ARGV[3] .. ' ' .. ARGV[4])
+return 1
 `,
 );
 
@@ -136,6 +205,21 @@ const fieldsSchema = z.array(z.string()).transform((pairs): TtlFields => {
   const names = pairs.filter((_, index) => index % 2 === 0);
   return new Map(names.map((name, index) => [name, pairs[2 * index + 1] ?? '']));
 });
+const keptSchema = z.array(z.string()).transform((pairs) => {
+  const kept = new Map<Tag, LastPurges>();
+  for (let i = 0; i + 1 < pairs.length; i += 2) {
+    const [soft = 0, hard = 0] = (pairs[i + 1] ?? '').split(' ').map(Number);
+    const tag = tagSchema.safeParse(pairs[i]);
+    if (tag.success) kept.set(tag.data, { soft, hard });
+    // Another release knows tags that this one doesn't: anything may have been purged.
+    else kept.set('all', { soft: 0, hard: Math.max(soft, hard, kept.get('all')?.hard ?? 0) });
+  }
+  return kept;
+});
+const sweptSchema = z.string().transform((text): Swept => {
+  const [sequence = 0, entries = 0, of = 0] = text === '' ? [] : text.split(' ').map(Number);
+  return { sequence, entries, of };
+});
 const stateSchema = z
   .tuple([
     z.string(),
@@ -145,18 +229,30 @@ const stateSchema = z
     z.string(),
     fieldsSchema.nullable(),
     z.string(),
+    keptSchema,
+    sequenceSchema,
+    sequenceSchema,
+    sweptSchema,
   ])
-  .transform(([history, sequence, floor, purges, ttlVersion, ttls, maintenance]) => {
-    return { history, sequence, floor, purges, ttlVersion, ttls, maintenance };
+  .transform(([history, sequence, floor, purges, ttlVersion, ttls, maintenance, kept, forgotten, lost, swept]) => {
+    return { history, sequence, floor, purges, ttlVersion, ttls, maintenance, kept, forgotten, lost, swept };
   });
 const purgeSchema = z.tuple([z.string(), sequenceSchema]);
 const endSchema = z.tuple([fieldsSchema, z.array(z.string())]);
 
 /**
- * Purges up to `floor` are forgotten; `purges` are those after the later of the known one and `floor`, or all of them if
- * another history was known. `ttls` is null if they are as they were known. `maintenance` is JSON; empty for none.
+ * Purges up to `floor` have left the list; `purges` are those after the later of the known one and `floor`, or all of them if
+ * another history was known. `ttls` is null if they are as they were known. `maintenance` is JSON; empty for none. `kept` is what
+ * is left of purges up to `forgotten`; without any if they were all known. Copies from before `lost` count as purged.
  */
 export type StateReply = z.output<typeof stateSchema>;
+
+export interface Forgetting {
+  readonly upTo: number;
+  /** Unix milliseconds. */
+  readonly nowMs: number;
+  readonly isToDrop: boolean;
+}
 
 /** A rejection of a change, other than NotSentError, leaves open whether it was done. Changes are published. */
 export class StateStore {
@@ -172,15 +268,25 @@ export class StateStore {
   /** Everything that differs from what is known. */
   async read(known: KnownPurges, ttlVersion: string): Promise<StateReply> {
     const args = [...this.#checkArgs(known), ttlVersion];
-    return stateSchema.parse(await runScript(this.#redis, READ_STATE, { keys: [HEAD, PURGES, TTLS], args }));
+    return stateSchema.parse(await runScript(this.#redis, READ_STATE, { keys: [HEAD, PURGES, KEPT, TTLS], args }));
   }
 
   /** Appends a purge to the log; returns its place. */
   async purge(known: KnownPurges, purge: string): Promise<Pick<StateReply, 'history' | 'sequence'>> {
     const args = [...this.#checkArgs(known), purge, MAX_PURGES - 1];
-    const reply = await runScript(this.#redis, PURGE, { keys: [HEAD, PURGES], args });
+    const reply = await runScript(this.#redis, PURGE, { keys: [HEAD, PURGES, KEPT], args });
     const [history, sequence] = purgeSchema.parse(reply);
     return { history, sequence };
+  }
+
+  /** Lets purges up to that one leave the list. `isToDrop`: whether to look for what is kept for too long. */
+  async forget(history: string, { upTo, nowMs, isToDrop }: Forgetting): Promise<void> {
+    const args = [history, upTo, nowMs, isToDrop ? nowMs - KEPT_MS : ''];
+    await runScript(this.#redis, FORGET, { keys: [HEAD, PURGES, KEPT], args });
+  }
+
+  async noteSwept(history: string, { sequence, entries, of }: Swept): Promise<void> {
+    await runScript(this.#redis, NOTE_SWEPT, { keys: [HEAD], args: [history, sequence, entries, of] });
   }
 
   /** Sets fields, or drops those without a value. Returns all fields as they were before. */

@@ -14,7 +14,14 @@ import type {
   MaintenanceControl,
   MaintenanceState,
 } from '../../upstream/maintenance.ts';
-import { type PurgeLog, type PurgeMode, PurgeTable, type Tag } from '../purge-log.ts';
+import {
+  type HardPurgeListener,
+  type PurgeLog,
+  type PurgeMode,
+  PurgeTable,
+  type Swept,
+  type Tag,
+} from '../purge-log.ts';
 import {
   CACHE_CLASSES,
   type CacheClass,
@@ -32,13 +39,14 @@ import {
   withoutEnded,
 } from '../ttl-policy.ts';
 import { parseJson, tagSchema } from './entry-format.ts';
-import { type KnownPurges, type StateReply, StateStore, type TtlFields } from './state-scripts.ts';
+import { type Forgetting, type KnownPurges, type StateReply, StateStore, type TtlFields } from './state-scripts.ts';
 
 export interface StateSyncOptions {
   /** This process's, which are kept up to date. */
   readonly ttl: TtlPolicy;
   readonly maintenance: MaintenanceState;
   readonly clock: Clock;
+  readonly onHardPurge: HardPurgeListener;
   /** Called in one process of all for each class whose TTLs have ended by themselves. */
   readonly onTtlEnd: (end: TtlEnd) => void;
   /** Called in the process that has changed TTLs of a class, and waited for. Never rejects. */
@@ -65,7 +73,7 @@ export class StateSync {
     const state = options.maintenance;
     this.#store = new StateStore(link);
     this.#options = options;
-    this.purges = new SharedPurgeLog(this.#store, look);
+    this.purges = new SharedPurgeLog(this.#store, look, options.onHardPurge);
     this.ttl = new SharedTtl(this.#store, look, options);
     this.maintenance = {
       // Goes on until its end while Redis does not answer.
@@ -131,15 +139,16 @@ const purgeSchema = z.tuple([z.enum(['soft', 'hard']), z.array(tagSchema)]);
 const ANY_PURGE = { mode: 'hard', tags: ['all'] } as const;
 
 /** The purge log in Redis, as far as this process knows it. */
-class SharedPurgeLog extends PurgeTable implements PurgeLog {
+export class SharedPurgeLog extends PurgeTable implements PurgeLog {
   readonly #store: StateStore;
   readonly #look: () => Promise<void>;
   #lastId = '';
   #isKnown = false;
+  #swept: Swept = { sequence: 0, entries: 0, of: 0 };
 
-  constructor(store: StateStore, look: () => Promise<void>) {
+  constructor(store: StateStore, look: () => Promise<void>, onHard: HardPurgeListener) {
     // Until Redis was reached this process has a history of its own, which nobody else trusts.
-    super(`alone-${randomUUID()}`);
+    super(`alone-${randomUUID()}`, onHard);
     this.#store = store;
     this.#look = look;
   }
@@ -147,6 +156,11 @@ class SharedPurgeLog extends PurgeTable implements PurgeLog {
   /** Whether Redis's log was ever read. Before that, no shared copy can be judged and none added. */
   get isKnown(): boolean {
     return this.#isKnown;
+  }
+
+  /** How far the bytes of purged copies are deleted. */
+  get swept(): Swept {
+    return this.#swept;
   }
 
   get known(): KnownPurges {
@@ -171,16 +185,32 @@ class SharedPurgeLog extends PurgeTable implements PurgeLog {
     return true;
   }
 
-  /** In another history, and after too many purges were missed, everything filled before counts as purged. */
-  adopt({ history, sequence, floor, purges }: StateReply): void {
+  /**
+   * In another history, everything filled before counts as purged. After purges were missed that have left the list, memory is
+   * dropped; what else was filled before counts as purged if some of them were cut off and not forgotten.
+   */
+  adopt({ history, sequence, floor, purges, kept, forgotten, lost, swept }: StateReply): void {
     const epoch = this.epoch();
     if (history !== epoch.history || floor > epoch.sequence) {
-      this.restart(history, floor);
+      this.restart(history, floor, lost, kept);
       this.#lastId = '';
     }
     this.#isKnown = true;
+    this.#swept = swept;
     const before = sequence - purges.length;
     for (const [i, purge] of purges.entries()) this.append(history, before + i + 1, purge);
+    this.forget(forgotten);
+  }
+
+  /** Lets hard purges of evaluations up to that one leave the log, here and in Redis. */
+  async leave(which: Forgetting): Promise<void> {
+    await this.#store.forget(this.epoch().history, which);
+    await this.#look();
+  }
+
+  async noteSwept(swept: Swept): Promise<void> {
+    await this.#store.noteSwept(this.epoch().history, swept);
+    this.#swept = { ...swept, sequence: Math.max(swept.sequence, this.#swept.sequence) };
   }
 }
 

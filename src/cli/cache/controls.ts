@@ -1,7 +1,8 @@
 /** Commands that act on the cache of all gateways: `evalgate cache ttl`, `evalgate cache maintenance` and `evalgate cache purge`. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Argument, type Command, Option } from 'commander';
 import { z } from 'zod';
-import type { MaintenanceView, PurgeView, TtlView } from '../../operations/answers.ts';
+import type { DeletionView, MaintenanceView, PurgeView, TtlView } from '../../operations/answers.ts';
 import { ROUTES } from '../../operations/api.ts';
 import { MAX_FOR_MS, MAX_MAINTENANCE_MS, MAX_TTL_MS, SHORTEST_FOR_MS, TAG_FORM } from '../../operations/bodies.ts';
 import { parseTag, type Tag } from '../../cache/purge-log.ts';
@@ -158,6 +159,7 @@ interface PurgeOptions {
   readonly exact?: boolean;
   readonly dryRun?: boolean;
   readonly yes?: boolean;
+  readonly wait?: boolean;
 }
 
 /** A purge that takes along more lists than these is worth a question. */
@@ -171,7 +173,7 @@ export function purgeCommand(): Command {
     details: [
       `Tags: ${TAG_FORM}.`,
       'Purging an evaluation also purges the lists that may hold it, and purging a workspace its not-found entries; with --exact only the tags given are purged. A purge is in force in every gateway within a second; the entries are counted afterwards.',
-      'Hard: the purged entries are removed, and the next reader waits for the store.',
+      'Hard: the purged entries are removed, and the next reader waits for the store. The bytes of many are deleted from Redis in the background; --wait waits for that, and shows on stderr how far it is.',
       'Soft: they are stale, and served while one refresh runs in the background.',
       'A purge that empties a class is shown first, and needs a yes at the terminal or --yes.',
       `So is one that also purges more than ${MANY_LISTS} lists, if somebody is at the terminal.`,
@@ -188,11 +190,12 @@ export function purgeCommand(): Command {
     .option('--exact', 'only these tags: without the lists that may hold a purged evaluation')
     .option('--dry-run', 'only show what would be purged')
     .option('--yes', 'purge without asking')
+    .option('--wait', 'wait until the bytes are deleted')
     .action(purge);
 }
 
 async function purge(options: PurgeOptions, command: Command): Promise<void> {
-  const { tag: tags, mode, exact = false, dryRun = false, yes = false } = options;
+  const { tag: tags, mode, exact = false, dryRun = false, yes = false, wait = false } = options;
   const send = (isDryRun: boolean) =>
     callAdmin(command, ROUTES.purge, { body: { tags, mode, exact, dryRun: isDryRun } });
   const emptiesClass = tags.some((tag) => tag === 'all' || tag.startsWith('class:'));
@@ -202,7 +205,25 @@ async function purge(options: PurgeOptions, command: Command): Promise<void> {
     if (emptiesClass || (preview.lists?.entries ?? 0) > MANY_LISTS) await confirmPurge(purgeText(preview));
   }
   const result = await send(dryRun);
-  print(command, result, purgeText(result));
+  const isToDelete = wait && result.deleted === false;
+  if (isToDelete) await deletionOf(command, result.purge);
+  const answer = isToDelete ? { ...result, deleted: true } : result;
+  print(command, answer, purgeText(answer));
+}
+
+const ASK_EVERY_MS = 500;
+
+/** Resolves when the bytes of that purge are deleted. If Redis has lost its data meanwhile, there are none. */
+async function deletionOf(command: Command, number: number): Promise<void> {
+  let shown = '';
+  for (;;) {
+    const { purges, deletedUpTo, passed, of }: DeletionView = await callAdmin(command, ROUTES.showDeletion);
+    if (deletedUpTo >= number || purges < number) return;
+    const progress = `deleting: ${of === 0 ? 0 : Math.floor((100 * passed) / of)} %\n`;
+    if (progress !== shown) write('stderr', progress);
+    shown = progress;
+    await sleep(ASK_EVERY_MS);
+  }
 }
 
 /** Throws CliError if the user declines, or nobody is at the terminal. */
@@ -212,12 +233,13 @@ async function confirmPurge(preview: string): Promise<void> {
   if (!(await askYesOrNo('Purge this?'))) throw new CliError('Nothing was purged.');
 }
 
-function purgeText({ entries, bytes, complete, lists, tags, mode, dryRun }: PurgeView): string {
+function purgeText({ entries, bytes, complete, lists, tags, mode, dryRun, deleted }: PurgeView): string {
   const atLeast = complete ? '' : 'at least ';
   const lines = [
     `${dryRun ? 'Would be purged' : 'Purged'}, ${mode}: ${atLeast}${countText(entries, 'entry', 'entries')}, ${bytesText(bytes)}.`,
   ];
   if (!complete) lines.push('  (not all was counted: it takes too long, or the cache Redis does not answer)');
+  if (deleted === false) lines.push('  (none is served any more; the bytes are being deleted from Redis)');
   if (lists !== null) {
     const why = lists.ownerKnown ? '' : ', because no copy shows its workspace';
     lines.push(`  ${atLeast}${entries - lists.entries} by their tags`);

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { makeGroup, makeRemoved } from '../command.ts';
 import { adviceCommand } from './advice.ts';
+import { eraseCommand } from './erase.ts';
 import { maintenanceCommand, purgeCommand, ttlCommand } from './controls.ts';
 import { explainCommand } from './explain.ts';
 import { statsCommand, topCommand } from './stats.ts';
@@ -27,5 +28,6 @@ export function cacheCommand(): Command {
     .addCommand(adviceCommand())
     .addCommand(ttlCommand())
     .addCommand(purgeCommand())
+    .addCommand(eraseCommand())
     .addCommand(makeRemoved('trial', TRIAL_REMOVED), { hidden: true });
 }

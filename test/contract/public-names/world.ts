@@ -144,6 +144,9 @@ export async function askEverything(gateway: TestGateway): Promise<readonly Exch
   await ask('PUT', '/api/cache/ttl/list', { fresh: '90s', for: '1h' }, ttl);
   await ask('POST', '/api/cache/purge', { tags: [`workspace:${WORKSPACE_A}`], mode: 'soft', exact: true });
   await ask('POST', '/api/cache/purge', { tags: ['evaluation:ev_1'], mode: 'soft', dryRun: false });
+  await ask('GET', '/api/cache/purge');
+  await ask('POST', '/api/cache/erase', { evaluation: 'ev_1', gone: ['p_1'] });
+  await ask('POST', '/api/cache/erase', { workspace: WORKSPACE_A });
   await ask('PUT', '/api/cache/maintenance', { for: '30m' });
   await ask('PUT', '/api/cache/maintenance', { until: '2026-01-15T13:30:00.000Z' });
   await look();
@@ -158,6 +161,7 @@ export async function askEverything(gateway: TestGateway): Promise<readonly Exch
   await ask('PUT', '/api/cache/ttl/list', { unknown: '1s' }, ttl);
   await ask('PUT', '/api/cache/ttl/lists', { fresh: '1s' }, ttl);
   await ask('POST', '/api/cache/purge', { unknown: 1 });
+  await ask('POST', '/api/cache/erase', { unknown: 1 });
   await ask('PUT', '/api/cache/maintenance', { unknown: 1 });
   await ask('GET', '/api/cache/explain?unknown=1');
   await ask('GET', '/api/cache/top?limit=0');

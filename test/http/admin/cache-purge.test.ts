@@ -56,6 +56,8 @@ describe('a purge', () => {
         mode: 'hard',
         exact: false,
         dryRun: false,
+        deleted: true,
+        purge: 1,
       },
     ]);
     expect([await read(LIST), store.calls('list')]).toEqual([MISS, 3]);

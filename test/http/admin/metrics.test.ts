@@ -146,6 +146,8 @@ describe('traffic', () => {
 
 describe('the moment of the scrape', () => {
   test('memory, connections, and calls in flight', async () => {
+    // A failure of before is remembered for a second.
+    gateway.clock.advance(1000);
     await gateway.get(LIST, { key });
     const gate = gateway.store.hold();
     const waiting = gateway.get(`${LIST}?page=7`, { key });

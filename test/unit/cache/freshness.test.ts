@@ -5,6 +5,7 @@ import { hash32 } from '../../../src/cache/request.ts';
 import { type Freshness, freshnessOf, jitterOf } from '../../../src/cache/plan.ts';
 import { MemoryPurgeLog, type PurgeMode } from '../../../src/cache/purge-log.ts';
 import type { CacheTtl } from '../../../src/cache/ttl-policy.ts';
+import { systemClock } from '../../../src/time/clock.ts';
 
 const TIMES = { freshMs: 30_000, staleMs: 300_000, errorMs: 3_600_000 };
 
@@ -13,7 +14,7 @@ function at(
   ageMs: number,
   { times = TIMES, purge = null, keyHash = 0 }: { times?: CacheTtl; purge?: PurgeMode | null; keyHash?: number } = {},
 ): Freshness {
-  const epoch = new MemoryPurgeLog().epoch();
+  const epoch = new MemoryPurgeLog(systemClock).epoch();
   const entry = new Entry({ kind: 'found', record: {}, etag: null, bytes: 1 }, 0);
   const stored = { kind: 'rubric', entry, tags: ['all'], epoch, receivedAtMs: 0 } as const;
   return freshnessOf(keyHash, stored, { ttl: { of: () => times }, purges: { since: () => purge } }, ageMs);
@@ -62,7 +63,7 @@ test('a clock that differs by two seconds makes no entry younger than new', () =
 });
 
 test('C9: the age of an entry from the future is unknown, and stays so; it has just become stale when that is seen', () => {
-  const epoch = new MemoryPurgeLog().epoch();
+  const epoch = new MemoryPurgeLog(systemClock).epoch();
   const entry = new Entry({ kind: 'found', record: {}, etag: null, bytes: 1 }, 3_600_000);
   const stored = { kind: 'rubric', entry, tags: ['all'], epoch, receivedAtMs: 3_600_000 } as const;
   const policy = { ttl: { of: () => TIMES }, purges: { since: () => null } };

@@ -1,0 +1,141 @@
+/** What hard purges delete, at once and in the background, and how their log stays short, with two gateways over one Redis. */
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { z } from 'zod';
+import { LATE_MS } from '../../src/cache/purge-log.ts';
+import { GET_CALL, GET_CALL_TRANSCRIPT, LIST_CALLS } from '../http/common/endpoints.ts';
+import { CacheWorld, containing, HIT, MISS, type Reader } from '../support/cache-world.ts';
+import { HurriedTimers } from '../support/hurried-timers.ts';
+
+const HEAD = 'evalgate:{cache}:head';
+const PURGES = 'evalgate:{cache}:purges';
+/** How far apart the rounds in the background are. */
+const ROUND_MS = 5000;
+
+const timers = new HurriedTimers();
+let world: CacheWorld;
+beforeAll(async () => {
+  world = await CacheWorld.start('redis', { timers });
+});
+afterAll(() => world.close());
+beforeEach(() => world.clock.advance(1000));
+
+const purge = (tags: readonly string[], options = {}) =>
+  world.change('POST', '/api/cache/purge', { tags, ...options }).then(({ json }) => json);
+const namesOf = (id: string) => world.names(`*${id}*`);
+
+async function readEverywhere(reader: Reader): Promise<void> {
+  for (const gateway of world.gateways) await reader.ask(gateway);
+}
+
+const deletionSchema = z.object({ purges: z.number(), deletedUpTo: z.number() });
+
+async function deletion() {
+  return deletionSchema.parse((await world.here.admin('GET', '/api/cache/purge')).json);
+}
+
+/** Lets rounds in the background pass until that holds. */
+async function afterRounds(check: () => Promise<void>): Promise<void> {
+  await world.eventually(async () => {
+    timers.elapse(ROUND_MS);
+    await check();
+  });
+}
+
+/** A late write of the copy that Redis holds now, by a process that knows no later purge. */
+async function lateWrite(id: string) {
+  const raw = await world.raw();
+  const [name = ''] = (await namesOf(id)).filter((one) => one.endsWith('}'));
+  const copy = await raw.dumpBuffer(name);
+  return async () => void (copy !== null && (await raw.restore(name, 0, copy)));
+}
+
+test('C6: an evaluation is nowhere after its purge: its parts, its not-found entries, nor in any memory', async () => {
+  const [call, absent] = [await world.reader(GET_CALL), await world.reader(GET_CALL, { isStored: false })];
+  const transcript = await world.readerOf(GET_CALL_TRANSCRIPT, call.subject);
+  for (const reader of [call, transcript, absent]) await readEverywhere(reader);
+  const ids = [call.subject.id, absent.subject.id];
+  for (const id of ids) expect(await namesOf(id)).not.toEqual([]);
+  expect(await purge(ids.map((id) => `evaluation:${id}`))).toMatchObject({ deleted: true });
+  for (const id of ids) expect(await namesOf(id)).toEqual([]);
+  for (const gateway of world.gateways) {
+    await world.eventually(async () => {
+      for (const reader of [call, transcript]) expect((await reader.explain(gateway)).memory).toBeNull();
+    });
+  }
+  expect((await call.explain(world.there)).next.miss).toBe('purged');
+  const { purges, deletedUpTo } = await deletion();
+  expect(deletedUpTo).toBe(purges);
+});
+
+test('C6: a second purge still knows whose lists to take along', async () => {
+  const [call, other] = [await world.reader(GET_CALL), await world.reader(LIST_CALLS)];
+  for (const reader of [call, other]) await readEverywhere(reader);
+  const tag = `evaluation:${call.subject.id}`;
+  for (let i = 0; i < 2; i += 1) {
+    expect(await purge([tag])).toMatchObject({ tags: [tag, `lists-of:${call.subject.workspaceId}`] });
+  }
+  expect((await other.ask(world.there)).cache).toEqual(HIT);
+});
+
+test('a soft purge and a dry run delete nothing', async () => {
+  const call = await world.reader(GET_CALL);
+  await readEverywhere(call);
+  const tags = [`evaluation:${call.subject.id}`];
+  for (const options of [{ mode: 'soft' }, { dryRun: true }]) {
+    expect(await purge(tags, options)).toMatchObject({ deleted: null });
+  }
+  expect(await namesOf(call.subject.id)).not.toEqual([]);
+});
+
+test('C6: the bytes of a purge whose process is gone are deleted in the background', async () => {
+  const call = await world.reader(GET_CALL);
+  await readEverywhere(call);
+  const raw = await world.raw();
+  await raw.multi().hincrby(HEAD, 'sequence', 1).rpush(PURGES, 'AAAAAAAAAAAA ["hard",["class:evaluation"]]').exec();
+  await afterRounds(async () => expect(await namesOf(call.subject.id)).toEqual([]));
+  await world.eventually(async () => {
+    const { purges, deletedUpTo } = await deletion();
+    expect(deletedUpTo).toBe(purges);
+  });
+});
+
+test('C6: purges of evaluations leave the log, and bring nothing back: no late copy, and nobody else loses one', async () => {
+  const [call, absent, kept] = [
+    await world.reader(GET_CALL),
+    await world.reader(GET_CALL, { isStored: false }),
+    await world.reader(GET_CALL),
+  ];
+  await world.setTimes('evaluation', { fresh: '1h' });
+  await world.setTimes('notFound', { fresh: '1h' });
+  for (const reader of [call, absent, kept]) await readEverywhere(reader);
+  const writers = [await lateWrite(call.subject.id), await lateWrite(absent.subject.id)];
+  const raw = await world.raw();
+  await purge([`evaluation:${call.subject.id}`, `evaluation:${absent.subject.id}`], { exact: true });
+  for (const write of writers) await write();
+  timers.elapse(ROUND_MS);
+  world.clock.advance(LATE_MS + 1000);
+  await afterRounds(async () => expect(await raw.llen(PURGES)).toBe(0));
+  const late = await world.add();
+  for (const gateway of world.gateways) expect((await kept.ask(gateway)).cache).toEqual(HIT);
+  expect((await call.ask(late)).cache).toBe(MISS);
+  const before = absent.calls();
+  expect((await absent.ask(late)).status).toBe(404);
+  expect(absent.calls()).toBe(before + 1);
+  await world.resetTimes('evaluation');
+  await world.resetTimes('notFound');
+});
+
+test('C6: what else was purged stays purged after that', async () => {
+  const [call, list] = [await world.reader(GET_CALL), await world.reader(LIST_CALLS)];
+  for (const reader of [call, list]) await readEverywhere(reader);
+  const write = await lateWrite(list.subject.workspaceId);
+  await purge([`workspace:${list.subject.workspaceId}`]);
+  await write();
+  await purge([`evaluation:${call.subject.id}`], { mode: 'soft' });
+  timers.elapse(ROUND_MS);
+  world.clock.advance(LATE_MS + 1000);
+  const raw = await world.raw();
+  await afterRounds(async () => expect(await raw.llen(PURGES)).toBe(0));
+  const late = await world.add();
+  expect((await list.ask(late)).cache).toEqual(containing('fwd=uri-miss'));
+});

@@ -1,0 +1,88 @@
+/** The memory of purges: what is forgotten, what is not, and what that means for copies and for calls under way. */
+import { expect, test } from 'vitest';
+import { MemoryTier } from '../../../src/cache/memory-tier.ts';
+import { Entry, type StoredEntry } from '../../../src/cache/entry.ts';
+import { LATE_MS, mayBeKept, MemoryPurgeLog, type PurgeEpoch, PurgeTable } from '../../../src/cache/purge-log.ts';
+import { memoryDropper } from '../../../src/cache/purge.ts';
+import { recordRequest } from '../../../src/cache/request.ts';
+import { FakeTime } from '../../support/flight-world.ts';
+
+const CALLS = 100_000;
+const EVERY_MS = 3_600_000 / CALLS;
+
+function create() {
+  const time = new FakeTime();
+  const memory = new MemoryTier({ maxBytes: 10_000_000 });
+  const purges = new MemoryPurgeLog(time, memoryDropper(memory, time));
+  const put = (id: string): StoredEntry => {
+    const answer = { kind: 'found', record: {}, etag: null, bytes: 10 } as const;
+    const tags = ['all', 'class:evaluation', `evaluation:${id}`, 'workspace:w1'] as const;
+    const stored = { kind: 'evaluation', entry: new Entry(answer, time.nowMs()), tags, epoch: purges.epoch() } as const;
+    const kept = { ...stored, receivedAtMs: time.nowMs() };
+    memory.set(recordRequest('evaluation', id).key, kept);
+    return kept;
+  };
+  const has = (id: string): boolean => memory.peek(recordRequest('evaluation', id).key) !== undefined;
+  return { time, memory, purges, put, has };
+}
+
+test('C6: 100,000 purges of other evaluations in an hour end no copy, and are forgotten', async () => {
+  const { time, purges, put, has } = create();
+  const before = put('kept');
+  for (let i = 0; i < CALLS; i += 1) {
+    await purges.purge([`evaluation:ev_${i}`], 'hard');
+    if (i % 100 === 99) await time.advance(100 * EVERY_MS);
+  }
+  expect([has('kept'), purges.since(before.epoch, before.tags)]).toEqual([true, null]);
+  expect(purges.evaluationsUpTo(CALLS).length).toBeLessThan((1.1 * LATE_MS) / EVERY_MS);
+});
+
+test('an answer whose fetch began before what is forgotten is not kept', async () => {
+  const { time, purges, put } = create();
+  const fetched = put('late');
+  expect(mayBeKept(purges, fetched)).toBe(true);
+  await purges.purge(['evaluation:late'], 'hard');
+  for (let i = 0; i < 2; i += 1) {
+    expect(mayBeKept(purges, fetched)).toBe(false);
+    await time.advance(LATE_MS + 2000);
+    await purges.purge(['evaluation:other'], 'hard');
+  }
+  expect(purges.evaluationsUpTo(10).map(([id]) => id)).toEqual(['other']);
+});
+
+test('C6: a hard purge drops from memory at once what it names by id, and all else in one pass per second', async () => {
+  const { time, purges, put, has } = create();
+  for (const id of ['a', 'b', 'c']) put(id);
+  await purges.purge(['evaluation:a'], 'hard');
+  expect([has('a'), has('b')]).toEqual([false, true]);
+  await purges.purge(['workspace:w1'], 'hard');
+  expect([has('b'), has('c')]).toEqual([false, false]);
+  put('d');
+  await purges.purge(['workspace:w1'], 'hard');
+  expect(has('d')).toBe(true);
+  await time.advance(1000);
+  expect(has('d')).toBe(false);
+});
+
+test('soft purges of too many evaluations: the oldest become hard, the others stay', async () => {
+  const { purges, put, has } = create();
+  const [first, last] = [put('0'), put('10000')];
+  for (let i = 0; i <= 10_000; i += 1) await purges.purge([`evaluation:${i}`], 'soft');
+  expect([has('0'), purges.since(first.epoch, first.tags)]).toEqual([false, 'hard']);
+  expect([has('10000'), purges.since(last.epoch, last.tags)]).toEqual([true, 'soft']);
+});
+
+test('a process that missed forgotten purges drops its memory, and trusts shared copies of before', () => {
+  const dropped: (readonly string[])[] = [];
+  const table = new PurgeTable('a', (_purges, tags) => void dropped.push(tags));
+  table.apply(['evaluation:x'], 'soft', 1);
+  table.restart('a', 100, 0, new Map([['lists-of:w1', { soft: 0, hard: 50 }]]));
+  table.forget(100);
+  expect(dropped).toEqual([['all']]);
+  const old: PurgeEpoch = { history: 'a', sequence: 10 };
+  expect(table.since(old, ['evaluation:x'])).toBeNull();
+  expect(table.since(old, ['class:list', 'lists-of:w1'])).toBe('hard');
+  expect(table.since(old, ['class:notFound', 'evaluation:x'])).toBe('hard');
+  table.restart('a', 200, 150, new Map());
+  expect(table.since({ history: 'a', sequence: 149 }, [])).toBe('hard');
+});
