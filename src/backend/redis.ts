@@ -3,8 +3,11 @@ import { Audit } from '../operations/audit.ts';
 import { ttlEndEntry } from '../admin/cache-control.ts';
 import { Stats } from '../operations/stats/stats.ts';
 import { CacheBackend } from '../cache/redis/cache-backend.ts';
+import { RecordCipher } from '../cache/redis/encryption.ts';
 import { CACHE_CLASSES } from '../cache/ttl-policy.ts';
 import { WhatIf } from '../cache/what-if/what-if.ts';
+import type { Config } from '../config/config.ts';
+import { isCacheExposed } from '../config/cross-checks.ts';
 import { MemoryRegistry, overlayLookup } from '../keys/memory-registry.ts';
 import { RedisRegistry } from '../keys/redis-registry.ts';
 import { createRequestLimiter } from '../keys/request-limiter.ts';
@@ -55,12 +58,20 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   }
   const quota = new FailoverLimiter({ link: state, clock, processes, timeoutMs, hooks: redis.quotaHooks });
   const ofProcess = { ...ofStore, self: instances.id };
-  const onBroken = warnOnce(logger);
+  const onBroken = warnOnce(logger, 'a message of the fleet cannot be read, and is left out');
   const whatIf = new WhatIf(options, { ...ofProcess, peers: () => instances.peers(), onBroken });
   const stats = new Stats(clock, ofProcess);
   const hasDemoKeys = config.upstream.url === null;
   const clockAheadMs = (): number => instances.clockAheadMs;
-  redis.track({ links: [state, cacheLink], processes, clockAheadMs, graceMs: config.keys.graceMs, hasDemoKeys });
+  const protection = protectionOf(config);
+  redis.track({
+    links: [state, cacheLink],
+    protection,
+    processes,
+    clockAheadMs,
+    graceMs: config.keys.graceMs,
+    hasDemoKeys,
+  });
   return {
     keys: overlayLookup(transientKeys, registry),
     registry,
@@ -107,6 +118,15 @@ function openLinks(
   return [state, cache];
 }
 
+/** For `/readyz`. */
+function protectionOf(config: Config): () => string {
+  return () => {
+    if (config.cache.encryptionKeys.length > 0) return 'cached records are encrypted';
+    const exposure = isCacheExposed(config) ? ', and cross the network in the clear (no TLS)' : '';
+    return `cached records are not encrypted${exposure}`;
+  };
+}
+
 const CACHE_FAILURES = {
   decode: 'the cache Redis holds what cannot be read',
   recheck: 'the memory tier could not be compared with the cache Redis',
@@ -125,13 +145,19 @@ interface CacheParts {
 }
 
 function openCache(options: BackendOptions, { redis, audit, ...parts }: CacheParts): Promise<CacheBackend> {
-  const { config, store, logger } = options;
+  const { config, store, metrics, logger } = options;
+  const warnOfUndecryptable = warnOnce(logger, 'a cached copy cannot be decrypted: it and its like count as none');
   return CacheBackend.open({
     ...options,
     ...parts,
     maxBytes: config.cache.redisBytes,
+    cipher: new RecordCipher(config.cache.encryptionKeys),
     store: store.identity,
     onFailed: (operation, error) => logger.warn({ operation, err: error }, CACHE_FAILURES[operation]),
+    onUndecryptable: ({ reason, message }) => {
+      metrics.undecryptable.inc({ reason });
+      warnOfUndecryptable(message);
+    },
     onConnectivity: redis.onConnectivity,
     onStateLost: () => logger.error(STATE_LOST),
     onTtlEnd: (end) => void audit.record(ttlEndEntry(end)),
@@ -139,12 +165,12 @@ function openCache(options: BackendOptions, { redis, audit, ...parts }: CachePar
   });
 }
 
-/** Warns once about each kind of broken message: it keeps coming. */
-function warnOnce(logger: Logger): (what: string) => void {
+/** Warns once about each of them: it keeps coming. */
+function warnOnce(logger: Logger, message: string): (what: string) => void {
   const known = new Set<string>();
   return (what) => {
     if (known.has(what)) return;
     known.add(what);
-    logger.warn({ what }, 'a message of the fleet cannot be read, and is left out');
+    logger.warn({ what }, message);
   };
 }

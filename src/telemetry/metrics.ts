@@ -37,6 +37,8 @@ const HELP = {
   evalgate_cache_limit_bytes: 'Bytes that the memory tier may hold.',
   evalgate_cache_misses_total: 'Reads that the cache could not answer, by reason.',
   evalgate_cache_reads_total: 'Reads through the cache, by outcome and tier of the entry.',
+  evalgate_cache_undecryptable_total:
+    'Copies in Redis that could not be decrypted and counted as none, by reason: unknown-key (of a key that CACHE_ENCRYPTION_KEYS lacks), altered.',
   evalgate_config_last_success_timestamp_seconds: 'When the configuration in force was read, Unix time.',
   evalgate_config_reloads_total:
     'Times that the configuration was read again, by result: success, or failure, which leaves the old one in force.',
@@ -133,6 +135,7 @@ export class Metrics {
   readonly recordsLeftOut = this.#counter('evalgate_store_records_left_out_total', 'resource');
   readonly cacheReads = this.#counter('evalgate_cache_reads_total', 'class', 'outcome', 'tier');
   readonly cacheMisses = this.#counter('evalgate_cache_misses_total', 'class', 'reason');
+  readonly undecryptable = this.#counter('evalgate_cache_undecryptable_total', 'reason');
   readonly entryAges = this.#histogram('evalgate_cache_entry_age_seconds', AGE_SECONDS, 'class');
   readonly leaseWaits = this.#histogram('evalgate_cache_lease_wait_seconds', SECONDS, 'class', 'end');
   readonly redisCommandDurations = this.#histogram('evalgate_redis_command_duration_seconds', REDIS_SECONDS, 'role');

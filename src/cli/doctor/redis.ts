@@ -26,7 +26,7 @@ const TRIAL_TTL_MS = 5000;
 const MESSAGE_WITHIN_MS = 2000;
 
 /** Checks REDIS_URL, and REDIS_CACHE_URL if it is set. Never rejects. */
-export async function checkRedis({ redis, cache: { redisBytes } }: Config): Promise<readonly Check[]> {
+export async function checkRedis({ redis, cache: { redisBytes, encryptionKeys } }: Config): Promise<readonly Check[]> {
   const { url, cacheUrl, timeoutMs } = redis;
   if (url === null) {
     return [checksNamed('redis').skipped('not configured: keys, quotas and cache are in the memory of one process')];
@@ -38,12 +38,20 @@ export async function checkRedis({ redis, cache: { redisBytes } }: Config): Prom
   ]);
   const isSame = cache?.runIds.some((id) => state.runIds.includes(id)) ?? false;
   const purpose = { use: cache === null || isSame ? 'both' : 'state', hasCacheBudget: redisBytes !== null } as const;
-  if (!isSame) return [...state.checks(purpose), ...(cache?.checks({ use: 'cache' }) ?? [])];
+  const encryption = checkEncryption(redisChecks(hasOwnCache ? 'cache' : 'state'), encryptionKeys.length);
+  if (!isSame) return [...state.checks(purpose), ...(cache?.checks({ use: 'cache' }) ?? []), encryption];
   const shared = redisChecks('cache').warn(
     'leads to the same Redis as REDIS_URL, with one memory and one maxmemory-policy for both',
     'Leave REDIS_CACHE_URL out, or set it to another Redis.',
   );
-  return [...state.checks(purpose), shared];
+  return [...state.checks(purpose), shared, encryption];
+}
+
+/** That unencrypted records cross a network is a warning of the configuration. */
+function checkEncryption({ ok, skipped }: Checks, keys: number): Check {
+  if (keys === 0) return skipped('cached records are not encrypted (CACHE_ENCRYPTION_KEYS is not set)');
+  const others = keys === 1 ? '' : `; ${keys} keys decrypt`;
+  return ok(`cached records are encrypted (AES-256-GCM)${others}`);
 }
 
 function redisChecks(role: RedisRole): Checks {

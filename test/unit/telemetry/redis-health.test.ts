@@ -8,7 +8,14 @@ import { RedisHealth } from '../../../src/telemetry/redis-health.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 
 const lineSchema = z.object({ msg: z.string() });
-const TRACKED = { links: [], clockAheadMs: () => 0, processes: () => 1, graceMs: 600_000, hasDemoKeys: false };
+const TRACKED = {
+  links: [],
+  protection: () => '',
+  clockAheadMs: () => 0,
+  processes: () => 1,
+  graceMs: 600_000,
+  hasDemoKeys: false,
+};
 
 function start(): { readonly redis: RedisHealth; readonly words: () => readonly string[] } {
   const lines: string[] = [];
