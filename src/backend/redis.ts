@@ -18,7 +18,7 @@ import { RedisLink, type RedisRole } from '../redis/connection.ts';
 import { Instances } from '../redis/instances.ts';
 import { StartError } from '../server/server.ts';
 import { redisCommandHook } from '../telemetry/hooks.ts';
-import { RedisHealth } from '../telemetry/redis-health.ts';
+import { RedisHealth, type TrackedRedis } from '../telemetry/redis-health.ts';
 import { warnOfOtherStores, warnOfRedis } from '../telemetry/redis-warnings.ts';
 import { createRedisCallRate } from '../upstream/call-rate.ts';
 import { auditLog, type Backend, type BackendOptions, instanceInfo } from './backend.ts';
@@ -61,17 +61,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   const onBroken = warnOnce(logger, 'a message of the fleet cannot be read, and is left out');
   const whatIf = new WhatIf(options, { ...ofProcess, peers: () => instances.peers(), onBroken });
   const stats = new Stats(clock, ofProcess);
-  const hasDemoKeys = config.upstream.url === null;
-  const clockAheadMs = (): number => instances.clockAheadMs;
-  const protection = protectionOf(config);
-  redis.track({
-    links: [state, cacheLink],
-    protection,
-    processes,
-    clockAheadMs,
-    graceMs: config.keys.graceMs,
-    hasDemoKeys,
-  });
+  redis.track({ ...tracked(config, instances), links: [state, cacheLink] });
   return {
     keys: overlayLookup(transientKeys, registry),
     registry,
@@ -118,12 +108,16 @@ function openLinks(
   return [state, cache];
 }
 
-/** For `/readyz`. */
-function protectionOf(config: Config): () => string {
-  return () => {
-    if (config.cache.encryptionKeys.length > 0) return 'cached records are encrypted';
-    const exposure = isCacheExposed(config) ? ', and cross the network in the clear (no TLS)' : '';
-    return `cached records are not encrypted${exposure}`;
+/** What `/readyz` goes by, besides the links. */
+function tracked(config: Config, instances: Instances): Omit<TrackedRedis, 'links'> {
+  const exposure = isCacheExposed(config) ? ', and cross the network in the clear (no TLS)' : '';
+  const isEncrypted = config.cache.encryptionKeys.length > 0;
+  return {
+    processes: () => instances.count(),
+    clockAheadMs: () => instances.clockAheadMs,
+    graceMs: config.keys.graceMs,
+    hasDemoKeys: config.upstream.url === null,
+    protection: isEncrypted ? 'cached records are encrypted' : `cached records are not encrypted${exposure}`,
   };
 }
 

@@ -5,6 +5,7 @@
 import { collectDefaultMetrics, Counter, Gauge, type GaugeConfiguration, Histogram, Registry } from 'prom-client';
 import type { Readiness } from './health.ts';
 import type { Usage } from '../cache/entry.ts';
+import { UNDECRYPTABLE_REASONS } from '../cache/redis/encryption.ts';
 import type { Connectivity } from '../redis/connectivity.ts';
 import { CUT_REASONS } from '../server/connections.ts';
 import type { GuardStatus } from '../upstream/guard.ts';
@@ -146,6 +147,7 @@ export class Metrics {
   /** `droppedLines`: how many lines of the log were dropped by now. */
   constructor(version: string, droppedLines: () => number = () => 0) {
     for (const result of ['success', 'failure']) this.configReloads.inc({ result }, 0);
+    for (const reason of UNDECRYPTABLE_REASONS) this.undecryptable.inc({ reason }, 0);
     for (const reason of CUT_REASONS) this.connectionsCut.inc({ reason }, 0);
     const build = this.#gauge('evalgate_build_info', { aggregator: 'first', labelNames: ['version', 'node'] });
     build.set({ version, node: process.versions.node }, 1);

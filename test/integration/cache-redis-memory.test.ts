@@ -145,7 +145,7 @@ describe('with keys and limits in the same Redis', () => {
     await limitMemory(1.05);
     await budgetIs('over');
     expect(await detail()).toMatch(
-      /; new answers are kept in memory only: \d+\.\d MB are in use, and above \d+\.\d MB the memory \(maxmemory\) is for keys and limits$/,
+      /; new answers are kept in memory only: \d+\.\d MB are in use, and above \d+\.\d MB the memory \(maxmemory\) is for keys and limits; cached records are not encrypted$/,
     );
     expect(logOf(world.here, OVER)).toMatchObject([{ limit: 'reserve' }]);
     const reader = await world.reader(GET_CALL);

@@ -13,11 +13,13 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const KEY_ID_LENGTH = 8;
 
+/** `unknown-key`: no key here has encrypted it. `altered`: it is not what was encrypted under that name. */
+export const UNDECRYPTABLE_REASONS = ['unknown-key', 'altered'] as const;
+
 /** An entry that counts as none. The message names no value. */
 export class UndecryptableError extends Error {
   override readonly name = 'UndecryptableError';
-  /** `unknown-key`: no key here has encrypted it. `altered`: it is not what was encrypted under that name. */
-  readonly reason: 'unknown-key' | 'altered';
+  readonly reason: (typeof UNDECRYPTABLE_REASONS)[number];
 
   constructor(reason: UndecryptableError['reason'], message: string) {
     super(message);

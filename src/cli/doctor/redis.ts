@@ -38,7 +38,7 @@ export async function checkRedis({ redis, cache: { redisBytes, encryptionKeys } 
   ]);
   const isSame = cache?.runIds.some((id) => state.runIds.includes(id)) ?? false;
   const purpose = { use: cache === null || isSame ? 'both' : 'state', hasCacheBudget: redisBytes !== null } as const;
-  const encryption = checkEncryption(redisChecks(hasOwnCache ? 'cache' : 'state'), encryptionKeys.length);
+  const encryption = checkEncryption(encryptionKeys.length);
   if (!isSame) return [...state.checks(purpose), ...(cache?.checks({ use: 'cache' }) ?? []), encryption];
   const shared = redisChecks('cache').warn(
     'leads to the same Redis as REDIS_URL, with one memory and one maxmemory-policy for both',
@@ -48,10 +48,11 @@ export async function checkRedis({ redis, cache: { redisBytes, encryptionKeys } 
 }
 
 /** That unencrypted records cross a network is a warning of the configuration. */
-function checkEncryption({ ok, skipped }: Checks, keys: number): Check {
-  if (keys === 0) return skipped('cached records are not encrypted (CACHE_ENCRYPTION_KEYS is not set)');
+function checkEncryption(keys: number): Check {
+  const { ok, skipped } = checksNamed('encryption');
+  if (keys === 0) return skipped('CACHE_ENCRYPTION_KEYS is not set: cached records are in Redis as they are');
   const others = keys === 1 ? '' : `; ${keys} keys decrypt`;
-  return ok(`cached records are encrypted (AES-256-GCM)${others}`);
+  return ok(`cached records in Redis are encrypted (AES-256-GCM)${others}`);
 }
 
 function redisChecks(role: RedisRole): Checks {
