@@ -1,5 +1,12 @@
 import { defineConfig } from 'vitest/config';
 
+/** Properties of random cases: `npm run prove` tries more of them. */
+const MODELS = [
+  'test/integration/cache-{interleavings,oracle,probes}.test.ts',
+  'test/http/common/{isolation,rate-limit-walk}.test.ts',
+  'test/unit/transcript/*.test.ts',
+];
+
 /**
  * `npm test` runs two kinds of tests, one after the other: CPU-bound tests use all cores; tests that run processes,
  * servers and browsers mostly wait, so they leave one core to those. `npm run prove` runs the third kind, the bars with
@@ -20,6 +27,9 @@ export default defineConfig({
           name: 'logic',
           include: ['test/{unit,http,cli,openapi}/**/*.test.ts'],
           maxWorkers: '100%',
+          // Each file would load the whole program anew.
+          isolate: false,
+          provide: { thoroughness: 1 },
           sequence: { groupOrder: 1 },
         },
       },
@@ -28,6 +38,7 @@ export default defineConfig({
         test: {
           name: 'processes',
           include: ['test/{contract,integration,faults,tracing,browser}/**/*.test.ts'],
+          provide: { thoroughness: 1 },
           sequence: { groupOrder: 2 },
         },
       },
@@ -35,7 +46,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'prove',
-          include: ['test/prove/**/*.test.ts'],
+          include: ['test/prove/**/*.test.ts', ...MODELS],
+          provide: { thoroughness: 10 },
           fileParallelism: false,
           maxWorkers: 1,
           testTimeout: 900_000,

@@ -76,7 +76,7 @@ const AUTHENTICATION_LIMIT = { name: 'failed-authentications', points: 60, windo
 const CURRENT_KEY_LIMIT = { name: 'current-key', points: 60, windowSeconds: 60 };
 /** Requests per address without a valid admin token. */
 const ADMIN_TOKEN_LIMIT = { name: 'admin-tokens', points: 60, windowSeconds: 60 };
-/** How much longer than a call to the store (`upstream.timeoutMs`) a wait for its end may take, here or elsewhere. */
+/** How much longer than a call to the store (`upstream.timeout`) a wait for its end may take, here or elsewhere. */
 const FLIGHT_MARGIN_MS = 5000;
 
 /** Rejects with a StartError if an address can't be used; nothing is left running then. */
@@ -236,9 +236,9 @@ export class Gateway {
 
   /**
    * Not ready from now on; goes on accepting for `delayMs`, asking each connection to close. Then, in this order: the public
-   * listener closes idle connections one by one and lets requests in flight finish, 30 s at most; the admin listener
-   * closes; calls to the store are aborted; the links to Redis close; the last spans are sent. A second call waits for the
-   * first one's end.
+   * listener closes idle connections one by one and lets requests in flight finish, 32 s at most; the admin listener does the
+   * same, 7 s at most; calls to the store are aborted; the last uses of keys and what was seen for what-if are written, and
+   * the links to Redis close; the last spans are sent. A second call waits for the first one's end.
    */
   stop(delayMs: number): Promise<void> {
     this.#stopping ??= this.#drain(delayMs);

@@ -25,14 +25,16 @@ export interface ReadThroughParts {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly events: CacheListener;
-  /** How long a flight may take, the wait for another process included; longer than `upstream.timeoutMs`. */
+  /** How long a flight may take, the wait for another process included; longer than `upstream.timeout`. */
   readonly maxWaitMs: number;
 }
 
 /** The copies that the tiers hold for a request, before it is decided which of them the reader may see. */
 export interface FoundCopies<T> {
   readonly newest: CachedCopy<T> | null;
-  /** When the last answer was fetched, if the reader gets no copy of it: an older copy was replaced by it. Unix milliseconds. */
+  /**
+   * When the last answer was fetched, if the reader gets no copy of it: an older copy was replaced by it. Unix milliseconds.
+   */
   readonly replacedAtMs: number | null;
   /** The negative entry of the reader's workspaces. */
   readonly negative: CachedCopy<T> | null;
@@ -64,7 +66,7 @@ export class Copies {
       lookUp = this.#lookUp(request.key, reader).finally(() => this.#lookUps.delete(name));
       this.#lookUps.set(name, lookUp);
     }
-    // Several readers may wait for it, each for as long as it still may (R6).
+    // Several readers may wait for it, each for as long as it still may (R6: a request waits for Redis 250 ms in all).
     const shared = reader.redisWait === undefined ? lookUp : reader.redisWait.within(lookUp).catch(() => NOTHING);
     return this.adopt(request, reader, await shared);
   }
@@ -106,7 +108,10 @@ export function assess<T>(
   return { stored, tier, ...freshnessOf(request.keyHash, stored, policy, policy.clock.nowMs()) };
 }
 
-/** The copies that the reader may be served. Called on every read, hits included (C4, K7). */
+/**
+ * The copies that the reader may be served. Called on every read, hits included (C4: who may see a record is decided per
+ * request; K7: none else learns of it).
+ */
 export function visibleCopies<T>(
   found: FoundCopies<T>,
   request: CacheRequest<T>,
@@ -124,7 +129,7 @@ export function newerOf<T>(local: FoundCopies<T>, shared: FoundCopies<T>): Found
   return { newest: isReplaced ? null : newest, replacedAtMs, negative: newerCopy(local.negative, shared.negative) };
 }
 
-/** Whether its fetch began later. One from the future is newer than none (C9). */
+/** Whether its fetch began later. Any entry beats none; one from the future beats no other (C9: its age is unknown). */
 export function isNewer(one: StoredEntry, other: StoredEntry | null, nowMs: number): boolean {
   if (other === null) return true;
   const [oneAgeMs, otherAgeMs] = [one, other].map(({ entry }) => ageOf(entry, nowMs));

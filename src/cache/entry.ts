@@ -3,7 +3,8 @@
  *
  * A record that a reader does not get has one of three names. It is `absent` if the store has answered that it has none. It
  * is `foreign` if the store has one, of a workspace that the reader may not see. To the reader both are the same: a
- * `negative` entry, which is kept for one set of workspaces (K7a). `notFound` is the class of TTLs of both.
+ * `negative` entry, which is kept for one set of workspaces (K7a: a foreign record looks like none). `notFound` is the class
+ * of TTLs of both.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { ResourceKind } from '../upstream/resources.ts';

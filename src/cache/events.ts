@@ -69,7 +69,10 @@ export interface LeaseWaitReport {
   readonly durationMs: number;
 }
 
-/** A record could not be read, and nothing shows whose it is: to the reader there is none (K7a: a foreign record looks like none). */
+/**
+ * A record could not be read, and nothing shows whose it is: to the reader there is none (K7a: a foreign record looks like
+ * none).
+ */
 export interface OwnerUnknownReport {
   readonly class: CacheClass;
   readonly requestId: string;
@@ -82,7 +85,7 @@ export interface CacheListener {
   onLeaseWait?(report: LeaseWaitReport): void;
   /** The store answered, by itself or as part of a list, and there was a previous copy to compare the answer with. */
   onRefresh?(report: Refresh): void;
-  /** A refresh behind a served copy failed; the copy stays. */
+  /** A call that would have renewed an earlier copy failed, or brought another workspace's record; the copy stays. */
   onRefreshFailed?(report: { readonly class: CacheClass; readonly key: string; readonly error: StoreError }): void;
   onOwnerUnknown?(report: OwnerUnknownReport): void;
   /** An operation on the shared cache failed, and the cache went on without it. */

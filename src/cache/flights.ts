@@ -1,16 +1,16 @@
 /**
  * A flight asks the store for one key and one audience, on behalf of all their readers in this process, and by a lease among
- * all processes (C10): 1. look, 2. lease, 3. call, 4. complete, 5. keep.
+ * all processes (C10: one flight per key and set of workspaces): 1. look, 2. lease, 3. call, 4. complete, 5. keep.
  *
  * An audience (`audienceOf`) is a set of workspaces, or all who may see the copy that is renewed. Nothing of another
  * audience's flight is ever noticed: no joining, no waking, no failure, no negative entry. So a record of another workspace
- * looks like none (K7a), because its readers share nothing with those who may not see it.
+ * looks like none (K7a: not by a second try either), because its readers share nothing with those who may not see it.
  *
  * A thousand readers of one set cost one call, and readers of n sets up to n, unless a copy is renewed. That fails as
  * follows:
  * - The process that has the lease dies: it lapses 2 s after its last renewal, and one of those who wait takes over.
  * - The process is paused past its lease: another takes over, and the late answer is stored nowhere.
- * - Redis does not answer: each process calls for itself (C8).
+ * - Redis does not answer: each process calls for itself (C8: it goes on without Redis).
  * - The store does not answer: the flight ends after `maxWaitMs`, for all who wait, here and elsewhere.
  */
 import { LRUCache } from 'lru-cache';
@@ -38,7 +38,10 @@ export interface Landing extends Pick<Answer, 'served' | 'isForeign'> {
   readonly from: 'store' | 'elsewhere' | Tier;
   /** Whether a tier keeps the answer for later readers. */
   readonly isKept: boolean;
-  /** The set of workspaces of the reader who began the flight. Others of its audience may use only a record that they may see. */
+  /**
+   * The set of workspaces of the reader who began the flight. Others of its audience may use only a record that they may
+   * see.
+   */
   readonly workspaceSet: string;
 }
 
@@ -68,12 +71,12 @@ export class Flights {
   }
 
   /** Joins the flight that is under way, or begins one. Rejects with a StoreError and nothing else. */
-  join<T>(task: FetchTask<T>, reader?: AbortSignal): Flight<Landing> {
+  join<T>(task: FetchTask<T>, caller?: AbortSignal): Flight<Landing> {
     const name = nameOf(task.request.key, audienceOf(task.request, task.reader, task.previous));
     const flight =
       this.#lastFailure(name) ??
-      this.#underWay.join(name, reader, (signal, isLate) =>
-        this.#spans.run(name, () => this.#fetch(task, signal, isLate)),
+      this.#underWay.join(name, caller, (signal, lateness) =>
+        this.#spans.run(name, () => this.#fetch(task, signal, lateness)),
       );
     this.#spans.joined({ name, kind: task.request.kind, isBackground: task.isBackground, ...flight });
     if (flight.startedByCaller) flight.result.catch((error: unknown) => this.#onFailed(name, task, error));
@@ -103,14 +106,14 @@ export class Flights {
     if (failure === undefined) return undefined;
     const { error, atMs: startedAtMs } = failure;
     const agoMs = this.#options.clock.nowMs() - startedAtMs;
-    // A clock that was set back must not make it last (C9).
+    // A clock that was set back must not make it last (C9: a time in the future is unknown).
     if (agoMs < 0 || agoMs >= REMEMBER_FAILURES_MS) return undefined;
     const result = Promise.reject(asStoreError(error));
     result.catch(() => undefined);
     return { result, startedByCaller: false, startedAtMs, signal: NEVER };
   }
 
-  async #fetch<T>(wanted: FetchTask<T>, signal: AbortSignal, isLate: Promise<never>): Promise<Landing> {
+  async #fetch<T>(wanted: FetchTask<T>, signal: AbortSignal, lateness: Promise<never>): Promise<Landing> {
     const reserved: (() => void)[] = [];
     const task = { ...wanted, onReserved: (release: () => void) => void reserved.push(release) };
     try {
@@ -123,7 +126,7 @@ export class Flights {
       if ('landing' in attempt) return attempt.landing;
       const { lease } = attempt;
       // 3. Call.
-      const answer = await this.#call(task, lease, { signal, isLate });
+      const answer = await this.#call(task, lease, { signal, lateness });
       // 4. Complete: in Redis first, so that no process keeps what Redis refuses.
       const completion = await this.#try('complete', () => withinWait(task, lease.complete(answer)));
       // 5. Keep, in memory.
@@ -133,7 +136,7 @@ export class Flights {
     } catch (error) {
       throw asStoreError(error);
     } finally {
-      // Those who wait for the answer count it as theirs in this turn of the event loop.
+      // A turn later: by then each request that waits has taken its part of the memory (`Slot.use`).
       if (reserved.length > 0) setImmediate(() => reserved.forEach((release) => release()));
     }
   }
@@ -208,24 +211,26 @@ export class Flights {
   }
 
   /** Calls the store, and ends the lease if that fails. */
-  async #call<T>(task: FetchTask<T>, lease: Lease, { signal, isLate }: End): Promise<Answer<T>> {
+  async #call<T>(task: FetchTask<T>, lease: Lease, { signal, lateness }: FlightLimits): Promise<Answer<T>> {
     const { request, previous } = task;
     const { clock, events } = this.#options;
     const stamp = beginStamp(this.#options);
     try {
-      return await Promise.race([callStore(task, stamp, signal, this.#options), isLate]);
+      return await Promise.race([callStore(task, stamp, signal, this.#options), lateness]);
     } catch (error) {
-      const failure = asStoreError(error);
-      // If it can't be known whose the record is, that is the failure.
-      const isOwn = await Promise.race([this.#isOwnFailure(failure, task), isLate]).catch(asStoreError);
-      if (isOwn === false) {
-        if (previous !== null) events.onRefreshFailed?.({ class: request.kind, key: request.key, error: failure });
-        return foreignAnswer(request, { ...stamp, receivedAtMs: clock.nowMs() });
+      let failure = asStoreError(error);
+      try {
+        if (!(await Promise.race([this.#isOwnFailure(failure, task), lateness]))) {
+          if (previous !== null) events.onRefreshFailed?.({ class: request.kind, key: request.key, error: failure });
+          return foreignAnswer(request, { ...stamp, receivedAtMs: clock.nowMs() });
+        }
+      } catch (unknownOwner) {
+        // If it can't be known whose the record is, that is the failure.
+        failure = asStoreError(unknownOwner);
       }
-      const reported = isOwn === true ? failure : isOwn;
       // The calls of other processes may go through if this one was not sent.
-      void this.#try('fail', () => (isOfStore(reported) ? lease.fail(toFailure(reported)) : lease.release()));
-      throw reported;
+      void this.#try('fail', () => (isOfStore(failure) ? lease.fail(toFailure(failure)) : lease.release()));
+      throw failure;
     }
   }
 
@@ -301,9 +306,9 @@ export class Flights {
 }
 
 /** Aborted once nobody waits any more, and what rejects when the flight is late. */
-interface End {
+interface FlightLimits {
   readonly signal: AbortSignal;
-  readonly isLate: Promise<never>;
+  readonly lateness: Promise<never>;
 }
 
 const NEVER = new AbortController().signal;
@@ -340,7 +345,10 @@ function landingOn<T>({ stored }: CachedCopy<T>, from: Landing['from'], { reader
   return { served: stored, from, isKept: true, isForeign: false, workspaceSet: workspaceSetOf(reader) };
 }
 
-/** The same answer of Redis; rejects once the reader has waited for Redis long enough (R6). No reader waits for a background refresh. */
+/**
+ * The same answer of Redis; rejects once the reader has waited long enough (R6: 250 ms for Redis in all). No reader waits
+ * for a background refresh.
+ */
 function withinWait<R>({ reader, isBackground }: FetchTask, answer: Promise<R>): Promise<R> {
   return isBackground || reader.redisWait === undefined ? answer : reader.redisWait.within(answer);
 }

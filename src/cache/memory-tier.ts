@@ -149,7 +149,10 @@ export class MemoryTier {
     return this.#evicted.has(hash32(key));
   }
 
-  /** Drops everything and keeps nothing until resumed: for a process that may miss changes (C8). */
+  /**
+   * Drops everything and keeps nothing until resumed: for a process that may miss changes (C8: then nothing in memory is
+   * trusted).
+   */
   suspend(): void {
     this.#isSuspended = true;
     this.clear();

@@ -1,7 +1,8 @@
 /**
  * Decides how a read is answered from the copies that were found: fresh ones are served, stale ones too while one refresh
- * runs, older ones if the store fails. Pure. `explain` prints a Plan. read-through.ts only applies `fallback` once the store
- * has failed, is late or names another workspace; a waiter takes what another process just brought (`newsOf`, flights.ts).
+ * runs, older ones if the store fails. No I/O; it only remembers which entries were seen to be from the future. `explain`
+ * prints a Plan. read-through.ts only applies `fallback` once the store has failed, is late or names another workspace; a
+ * waiter takes what another process just brought (`newsOf`, flights.ts).
  */
 import type { MissReason } from './events.ts';
 import { classOf, type Entry, type StoredEntry } from './entry.ts';
@@ -79,7 +80,10 @@ export function ageOf(entry: Entry<unknown>, nowMs: number): number | null {
   return seenInFutureAtMs.has(entry) ? null : Math.max(0, nowMs - entry.requestedAtMs);
 }
 
-/** The state of an entry that is fresh for that long; `staleMs` and `errorMs` both count from the end of freshness (C2). */
+/**
+ * The state of an entry that is fresh for that long; `staleMs` and `errorMs` both count from the end of freshness (C2: the
+ * times in force apply to stored copies).
+ */
 export function stateAt(ttlMs: number, { staleMs, errorMs }: CacheTtl): FreshnessState {
   if (ttlMs > 0) return 'fresh';
   if (-ttlMs < staleMs) return 'stale';
@@ -116,12 +120,13 @@ export interface VisibleCopies<T = unknown> {
 /**
  * `maintenance`: set while the store must not be asked.
  *
- * A negative entry never takes the place of a good copy: the store may call a record another workspace's by mistake (C4).
- * While it is fresh the store is not asked again; if the record is truly gone, the copy was replaced (Q9).
+ * A negative entry never takes the place of a good copy: the store may call a record another workspace's by mistake (C4:
+ * none is stored for it). While it is fresh the store is not asked again; if the record is truly gone, the copy was replaced
+ * (Q9: only a 404 with its code does that).
  */
 export function plan<T>({ copy, negative }: VisibleCopies<T>, maintenance: Maintenance | null): Plan<T> {
   // A copy that was requested later says that the record is there for this reader after all.
-  const newerNegative = negative !== null && (copy === null || isNewer(negative, copy)) ? negative : null;
+  const newerNegative = negative !== null && (copy === null || wasRequestedLater(negative, copy)) ? negative : null;
   if (copy === null || !isUsable(copy)) {
     return newerNegative === null
       ? planOf(copy, copy, maintenance)
@@ -172,7 +177,8 @@ export function newerCopy<T>(local: CachedCopy<T> | null, shared: CachedCopy<T> 
 }
 
 /**
- * For whom a call to the store is made: readers of one audience share one flight and one lease (C10).
+ * For whom a call to the store is made: readers of one audience share one flight and one lease (C10: a cold record costs a
+ * call per set of workspaces).
  *
  * A renewal of a copy that its reader may see is for all who may see it, so it is named by the workspace of the record. Any
  * other call is for the reader's own set of workspaces: a reader who gets no copy must not notice what readers of other sets
@@ -188,7 +194,7 @@ export function audienceOf<T>(
   return workspaceId === null ? workspaceSetOf(reader) : `refresh-${workspaceId}`;
 }
 
-function isNewer(one: CachedCopy, other: CachedCopy): boolean {
+function wasRequestedLater(one: CachedCopy, other: CachedCopy): boolean {
   return one.stored.entry.requestedAtMs > other.stored.entry.requestedAtMs;
 }
 

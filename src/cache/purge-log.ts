@@ -4,7 +4,8 @@
  * in a later one. So no list of keys is kept or searched, and a fetch that began before a purge cannot bring the old record
  * back. One number serves all tags of a copy, also those that only the answer shows (the workspace of an evaluation).
  *
- * A purged copy is never served as if it were not, except in the last case. How the log can fail, and what bounds it:
+ * A purged copy may be served for up to 250 ms after a lost message, for up to 1 s on a silent subscription, and for up to its
+ * error time by a process that Redis is out of reach of; otherwise never. How the log can fail, and what bounds it:
  * - Forgotten tags: only the last `MAX_TAGS` tags are remembered here, and as many purges in Redis (state-scripts.ts). Copies
  *   from before a forgotten purge all count as purged: too much is fetched again, never too little.
  * - Lost history: Redis was emptied, restored from an old copy, or lost its last writes in a failover. The process that

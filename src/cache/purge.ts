@@ -1,4 +1,7 @@
-/** Purging by tag, for operators (C6): first the purge, which is one entry in the log, then a count of what it took. */
+/**
+ * Purging by tag, for operators (C6: in force within 1 s, whatever Redis holds): first the purge, which is one entry in the
+ * log, then a count of what it took.
+ */
 import type { Measured, StoredEntry } from './entry.ts';
 import type { Tagged } from './purge-log.ts';
 import type { MemoryTier } from './memory-tier.ts';

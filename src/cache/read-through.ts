@@ -26,7 +26,7 @@ import {
 import type { CacheRequest } from './request.ts';
 import type { Flight } from './single-flight.ts';
 
-/** How long a reader waits for the store if there is a copy to serve instead (C3). */
+/** How long a reader waits for the store if there is a copy to serve instead (C3: then it gets the copy). */
 const PATIENCE_MS = 1000;
 
 interface Read<T> {
@@ -42,7 +42,7 @@ interface Miss<T> extends Read<T> {
   readonly reason: MissReason;
 }
 
-type End =
+type WaitEnd =
   | { readonly kind: 'landed'; readonly landing: Landing }
   | { readonly kind: 'failed'; readonly error: StoreError }
   | { readonly kind: 'late' };
@@ -147,7 +147,7 @@ export class ReadThrough implements Cache {
    */
   #isOfOthers<T>(
     { request, reader }: Miss<T>,
-    end: End,
+    end: WaitEnd,
     { signal, fallback }: { readonly signal: AbortSignal; readonly fallback: CachedCopy<T> | null },
   ): boolean {
     if (end.kind === 'late') return false;
@@ -163,17 +163,17 @@ export class ReadThrough implements Cache {
   }
 
   /** `isBounded`: whether to stop waiting after `PATIENCE_MS`, because there is a copy to serve instead. */
-  async #endOf(flight: Flight<Landing>, isBounded: boolean): Promise<End> {
+  async #endOf(flight: Flight<Landing>, isBounded: boolean): Promise<WaitEnd> {
     const landed = flight.result.then(
-      (landing): End => ({ kind: 'landed', landing }),
-      (error: unknown): End => ({ kind: 'failed', error: asStoreError(error) }),
+      (landing): WaitEnd => ({ kind: 'landed', landing }),
+      (error: unknown): WaitEnd => ({ kind: 'failed', error: asStoreError(error) }),
     );
     if (!isBounded) return await landed;
     const { clock, timers } = this.#options;
     // A reader that comes later needn't find out anew that the store is slow.
     const waitedMs = Math.max(0, clock.nowMs() - flight.startedAtMs);
     const leftMs = Math.max(0, PATIENCE_MS - waitedMs);
-    return await withDeadline(landed, leftMs, timers, (): End => ({ kind: 'late' }));
+    return await withDeadline(landed, leftMs, timers, (): WaitEnd => ({ kind: 'late' }));
   }
 
   /** The fallback, unless it is over by now. */
@@ -192,7 +192,8 @@ export class ReadThrough implements Cache {
       const copy = assess(request, served, from, this.#options);
       if (copy !== null) return this.#serveCopy(miss, copy, null);
     }
-    // A good copy stays unless the store itself says that there is no record (Q9): it may name a wrong workspace by mistake.
+    // A good copy stays unless the store itself says that there is no record (Q9: by a 404 with its code): it may name a
+    // wrong workspace by mistake.
     const isCopy = fallback?.stored.entry.answer.kind === 'found';
     if (isForeign && isCopy) return this.#serveCopy(miss, fallback, reason);
     if (!isOfKind(request, served))

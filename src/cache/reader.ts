@@ -1,4 +1,7 @@
-/** A read of the cache: who reads, what it brings, and who may see what (C4, K7). */
+/**
+ * A read of the cache: who reads, what it brings, and who may see what (C4: decided per request; K7: the others learn
+ * nothing).
+ */
 import { createHash } from 'node:crypto';
 import type { RedisWait } from '../redis/request-wait.ts';
 import type { StoreError } from '../upstream/store-error.ts';
@@ -8,7 +11,7 @@ import { type CacheRequest, hash32 } from './request.ts';
 /**
  * How a read was answered (RFC 9211):
  * - `hit`: from the cache, fresh
- * - `stale-while-revalidate`: from the cache, past its freshness; one refresh runs in the background, but for maintenance
+ * - `stale-while-revalidate`: from the cache, past its freshness; one refresh runs in the background, except during maintenance
  * - `stale-if-error`: from the cache, longer past its freshness: the store failed, took too long or must not be asked
  * - `miss`: the store was asked for this reader
  * - `collapsed`: the reader waited for a call to the store that another had begun
@@ -37,7 +40,7 @@ export interface Reader {
   readonly traceparent?: string;
   /** The API key that reads: keys share the store fairly. */
   readonly keyId?: string;
-  /** How long the reader waits for Redis; without it as long as each command may take (R6). */
+  /** How long the reader waits for Redis; without it as long as each command may take (R6: 250 ms in all). */
   readonly redisWait?: RedisWait;
   /** The template of the route that the request came by, for reports of what costs the store most. */
   readonly route?: string;
@@ -53,7 +56,7 @@ export interface Reader {
 }
 
 export interface Cache {
-  /** Never answers with a record of other workspaces. Rejects with a StoreError and nothing else. */
+  /** Never answers with a record of other workspaces. Rejects with a StoreError, but for a fault of the gateway. */
   read<T>(request: CacheRequest<T>, reader: Reader): Promise<CacheRead<T>>;
 }
 
@@ -103,7 +106,10 @@ export function workspaceSetOf({ workspaceIds }: Pick<Reader, 'workspaceIds'>): 
   return name;
 }
 
-/** Names a copy as a `hash32`: by its key, and a negative entry also by the set of workspaces that it is kept for (K7a). */
+/**
+ * Names a copy as a `hash32`: by its key, and a negative entry also by the set of workspaces that it is kept for (K7a: no
+ * other reader learns of it).
+ */
 export function copyHashOf(
   { key, keyHash }: Pick<CacheRequest<unknown>, 'key' | 'keyHash'>,
   { entry }: StoredEntry,

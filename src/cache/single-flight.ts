@@ -27,8 +27,8 @@ export interface SingleFlightOptions {
   readonly late: () => Error;
 }
 
-/** `isLate` rejects when the flight is late, with the same error as its waiters get. */
-type Run<T> = (signal: AbortSignal, isLate: Promise<never>) => Promise<T>;
+/** `lateness` never resolves, and rejects when the flight is late, with the same error as its waiters get. */
+type Run<T> = (signal: AbortSignal, lateness: Promise<never>) => Promise<T>;
 
 export class SingleFlight<T> {
   readonly #options: SingleFlightOptions;
@@ -44,8 +44,8 @@ export class SingleFlight<T> {
   }
 
   /**
-   * Joins the flight of that name, or begins one by calling `run`. `reader` aborts when the caller leaves; without it, it
-   * never does.
+   * Joins the flight of that name, or begins one by calling `run`. `caller` aborts when the caller leaves; without
+   * it, it never does.
    *
    * A reader may join a flight that everybody else has just left:
    * 1. The last reader leaves, and the signal aborts.
@@ -53,10 +53,10 @@ export class SingleFlight<T> {
    * 3. If its call was sent, the flight ends with the answer. If not, it ends with an `aborted` error, and `signal.aborted`
    *    says that the caller may begin another.
    */
-  join(name: string, reader: AbortSignal | undefined, run: Run<T>): Flight<T> {
+  join(name: string, caller: AbortSignal | undefined, run: Run<T>): Flight<T> {
     const present = this.#underWay.get(name);
     const underWay = present ?? this.#begin(name, run);
-    underWay.wait(reader);
+    underWay.wait(caller);
     return { ...underWay.flight, startedByCaller: present === undefined };
   }
 
@@ -64,15 +64,15 @@ export class SingleFlight<T> {
     const { clock, timers, timeoutMs, late } = this.#options;
     const controller = new AbortController();
     const { signal } = controller;
-    const { promise: isLate, reject } = Promise.withResolvers<never>();
+    const { promise: lateness, reject } = Promise.withResolvers<never>();
     const cancel = timers.after(timeoutMs, () => {
       const error = late();
       controller.abort(error);
       reject(error);
     });
     // `run` may end at once, and the flight has to be known before that.
-    const running = Promise.resolve().then(() => run(signal, isLate));
-    const result = Promise.race([running, isLate]).finally(() => {
+    const running = Promise.resolve().then(() => run(signal, lateness));
+    const result = Promise.race([running, lateness]).finally(() => {
       cancel();
       this.#underWay.delete(name);
     });
@@ -92,10 +92,10 @@ class UnderWay<T> {
     this.#controller = controller;
   }
 
-  wait(reader: AbortSignal | undefined): void {
+  wait(caller: AbortSignal | undefined): void {
     this.#waiting += 1;
-    if (reader?.aborted === true) this.#leave();
-    else reader?.addEventListener('abort', () => this.#leave(), { once: true });
+    if (caller?.aborted === true) this.#leave();
+    else caller?.addEventListener('abort', () => this.#leave(), { once: true });
   }
 
   #leave(): void {

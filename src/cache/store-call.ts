@@ -111,7 +111,7 @@ function reportRefresh<T>(
 
 /**
  * The answer for a reader who may not learn more of it. Nothing replaces the entry: a record of another workspace is never
- * stored on behalf of this reader, so its owner's copy stays (C4).
+ * stored on behalf of this reader, so its owner's copy stays (C4: who asks decides nothing about the entry).
  */
 export function foreignAnswer<T>(request: CacheRequest<T>, stamp: FetchStamp): Answer<T> {
   const negative = negativeEntry(request, stamp);

@@ -67,13 +67,13 @@ export class FailoverLimiter implements QuotaLimiter {
       if (degraded === 0) hooks.onExact();
     };
     this.#partitions = probes.map((ask) => {
-      const share = new LocalShare({ clock, processes, mostQuotas: MAX_QUOTAS / probes.length });
+      const local = new LocalShare({ clock, processes, maxQuotas: MAX_QUOTAS / probes.length });
       const probe = async (): Promise<void> => {
         const askedMicros = clock.nowMicros();
         await ask();
         if (clock.nowMicros() - askedMicros > timeoutMs * 1000) throw new Error('Redis answered too late.');
       };
-      return new Partition({ redis, share, probe, onChange, onUndecided: hooks.onUndecided });
+      return new Partition({ redis, local, probe, onChange, onUndecided: hooks.onUndecided });
     });
   }
 
@@ -101,7 +101,7 @@ const NO_LIMITS: QuotaLimits = { perMinute: 1, perHour: 1 };
 
 interface PartitionOptions {
   readonly redis: RedisLimiter;
-  readonly share: LocalShare;
+  readonly local: LocalShare;
   /** Resolves if Redis can be asked; rejects, in bounded time, if it cannot. */
   readonly probe: () => Promise<void>;
   /** Its limits are no longer exact over all processes, for that reason (1), or are again (-1). */
@@ -113,12 +113,12 @@ interface PartitionOptions {
 class Partition implements QuotaLimiter {
   readonly #options: PartitionOptions;
   readonly #redis: RedisLimiter;
-  readonly #share: LocalShare;
+  readonly #local: LocalShare;
   readonly #processId = randomUUID();
   readonly #merging = new Set<string>();
   /** The quotas that Redis cannot decide on, with the limits they were last asked for with. */
   readonly #undecided = new Map<string, QuotaLimits>();
-  #isShared = true;
+  #isRedisAsked = true;
   #isDegraded = false;
   #isClosed = false;
   #probeMs = PROBE_EVERY_MS;
@@ -128,15 +128,15 @@ class Partition implements QuotaLimiter {
   constructor(options: PartitionOptions) {
     this.#options = options;
     this.#redis = options.redis;
-    this.#share = options.share;
+    this.#local = options.local;
   }
 
   async consume(quotaId: string, limits: QuotaLimits): Promise<QuotaDecision> {
     if (this.#isAsked(quotaId)) {
-      if (this.#share.hasUnsynced(quotaId)) void this.#sync(quotaId);
+      if (this.#local.hasUnsynced(quotaId)) void this.#sync(quotaId);
       try {
         const decision = await this.#redis.consume(quotaId, limits);
-        this.#share.learn(quotaId, decision);
+        this.#local.learn(quotaId, decision);
         this.#probeMs = PROBE_EVERY_MS;
         this.#noteExact();
         return decision;
@@ -145,19 +145,19 @@ class Partition implements QuotaLimiter {
       }
     }
     // Nothing is admitted to a full log, whether Redis can be asked or not.
-    return this.#redis.rejections.get(quotaId, limits) ?? this.#share.consume(quotaId, limits);
+    return this.#redis.rejections.get(quotaId, limits) ?? this.#local.consume(quotaId, limits);
   }
 
   async usage(quotaId: string, limits: QuotaLimits): Promise<QuotaUsage> {
     if (this.#isAsked(quotaId)) {
-      if (this.#share.hasUnsynced(quotaId)) void this.#sync(quotaId);
+      if (this.#local.hasUnsynced(quotaId)) void this.#sync(quotaId);
       try {
         return await this.#redis.usage(quotaId, limits);
       } catch {
         // Nothing was to be counted, so no limit is less exact for it.
       }
     }
-    return this.#redis.rejections.get(quotaId, limits) ?? this.#share.usage(quotaId, limits);
+    return this.#redis.rejections.get(quotaId, limits) ?? this.#local.usage(quotaId, limits);
   }
 
   close(): void {
@@ -167,7 +167,7 @@ class Partition implements QuotaLimiter {
   }
 
   #isAsked(quotaId: string): boolean {
-    return this.#isShared && !this.#undecided.has(quotaId);
+    return this.#isRedisAsked && !this.#undecided.has(quotaId);
   }
 
   /** Redis did not decide on that quota, or on none at all. */
@@ -188,7 +188,7 @@ class Partition implements QuotaLimiter {
 
   /** Never rejects. */
   async #lookAtUndecided(): Promise<void> {
-    for (const [quotaId, limits] of this.#isShared ? this.#undecided : []) {
+    for (const [quotaId, limits] of this.#isRedisAsked ? this.#undecided : []) {
       const isDecided = await this.#redis.usage(quotaId, limits).then(
         () => true,
         () => false,
@@ -203,8 +203,8 @@ class Partition implements QuotaLimiter {
   }
 
   #disconnect(reason: unknown): void {
-    if (!this.#isShared || this.#isClosed) return;
-    this.#isShared = false;
+    if (!this.#isRedisAsked || this.#isClosed) return;
+    this.#isRedisAsked = false;
     if (!this.#isDegraded) this.#options.onChange(1, reason);
     this.#isDegraded = true;
     this.#probeLater();
@@ -223,21 +223,21 @@ class Partition implements QuotaLimiter {
       return;
     }
     if (this.#isClosed) return;
-    this.#isShared = true;
-    const quotaIds = this.#share.unsyncedIds();
-    for (let from = 0; from < quotaIds.length && this.#isShared; from += MERGES_AT_ONCE) {
+    this.#isRedisAsked = true;
+    const quotaIds = this.#local.unsyncedIds();
+    for (let from = 0; from < quotaIds.length && this.#isRedisAsked; from += MERGES_AT_ONCE) {
       await Promise.all(quotaIds.slice(from, from + MERGES_AT_ONCE).map((quotaId) => this.#sync(quotaId)));
     }
   }
 
   /** Adds what was admitted here to the log in Redis, before any request that is sent later. Never rejects. */
   async #sync(quotaId: string): Promise<void> {
-    const merge = this.#isAsked(quotaId) && !this.#merging.has(quotaId) ? this.#share.nextMerge(quotaId) : null;
+    const merge = this.#isAsked(quotaId) && !this.#merging.has(quotaId) ? this.#local.nextMerge(quotaId) : null;
     if (merge === null) return;
     this.#merging.add(quotaId);
     try {
       await this.#redis.merge(quotaId, this.#processId, merge.number, merge.admissions);
-      this.#share.merged(merge);
+      this.#local.merged(merge);
       this.#noteExact();
     } catch (error) {
       this.#onFailure(quotaId, NO_LIMITS, error);
@@ -248,7 +248,7 @@ class Partition implements QuotaLimiter {
 
   /** That Redis can be reached is not enough: one that is out of memory can be, and would be back and gone with each probe. */
   #noteExact(): void {
-    if (!this.#isDegraded || !this.#isShared) return;
+    if (!this.#isDegraded || !this.#isRedisAsked) return;
     this.#isDegraded = false;
     this.#options.onChange(-1, null);
   }

@@ -31,7 +31,7 @@ export interface LocalShareOptions {
   /** How many processes share the limits, as last known; an integer from 1. */
   readonly processes: () => number;
   /** If there are more, those used longest ago start afresh. Each takes 4 kB at most. */
-  readonly mostQuotas: number;
+  readonly maxQuotas: number;
 }
 
 export class LocalShare {
@@ -46,7 +46,7 @@ export class LocalShare {
   constructor(options: LocalShareOptions) {
     this.#options = options;
     this.#logs = new LRUCache({
-      max: options.mostQuotas,
+      max: options.maxQuotas,
       dispose: (_log, quotaId) => this.#unsynced.delete(quotaId),
     });
   }

@@ -58,18 +58,18 @@ function firstFrom(least: number, sorted: readonly number[]): number {
 }
 
 /**
- * Times of admitted requests, oldest first, as runs of requests at one time. With `mostRuns` it stays of that size: older
+ * Times of admitted requests, oldest first, as runs of requests at one time. With `maxRuns` it stays of that size: older
  * neighbours are put together at the time of the later one, so that no request is ever taken for older than it is.
  */
 export class SlidingWindowLog {
-  readonly #mostRuns: number;
+  readonly #maxRuns: number;
   readonly #times: number[] = [];
   /** How many requests were ever added up to the end of each run. */
   readonly #ends: number[] = [];
   #dropped = 0;
 
-  constructor(mostRuns = Infinity) {
-    this.#mostRuns = mostRuns;
+  constructor(maxRuns = Infinity) {
+    this.#maxRuns = maxRuns;
   }
 
   get length(): number {
@@ -112,7 +112,7 @@ export class SlidingWindowLog {
       this.#ends.splice(run, 0, this.#endBefore(run));
     }
     for (let later = run; later < this.#ends.length; later += 1) this.#ends[later] = (this.#ends[later] ?? 0) + count;
-    if (this.#times.length > this.#mostRuns) this.#coarsen();
+    if (this.#times.length > this.#maxRuns) this.#coarsen();
   }
 
   /** Drops the `count` oldest; `count` is at most the length. */

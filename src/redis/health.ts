@@ -117,7 +117,7 @@ export class ConnectionHealth {
     }
     this.#downReason = connectionClosed();
     if (!this.isReady()) throw this.#downReason;
-    // It stays down as long as each command would time out once more: no request waits for a Redis that was late once (R6).
+    // It stays down as long as each command would time out once more (R6: no request waits for a Redis that was late once).
     if (this.#state === 'down' && isLate()) {
       this.#downReason = new RedisTimeoutError(this.timeoutMs);
       throw this.#downReason;

@@ -85,7 +85,7 @@ return {string.format('%.0f', now), instances}
 
 const replySchema = z.tuple([z.coerce.number(), z.array(z.tuple([z.string(), z.string(), z.coerce.number()]))]);
 
-/** Clocks that are kept right differ by less (C9). */
+/** Clocks that are kept right differ by less (C9: beyond it an age is unknown). */
 const CLOCK_TOLERANCE_MS = 2000;
 
 export interface InstancesOptions {

@@ -12,8 +12,8 @@ export class RedisWait {
     this.#leftMs = totalMs;
   }
 
-  /** Counts the time until the answer is there. */
-  async count<T>(answer: Promise<T> | T): Promise<T> {
+  /** Takes the time until the answer is there off the request's; does not end the wait. */
+  async timed<T>(answer: Promise<T> | T): Promise<T> {
     const sinceMs = performance.now();
     try {
       return await answer;
@@ -24,7 +24,7 @@ export class RedisWait {
 
   /** The same; rejects with RedisTimeoutError once the request has waited long enough. The command itself goes on. */
   within<T>(answer: Promise<T>): Promise<T> {
-    return this.count(beforeDeadline(answer, Math.max(MIN_WAIT_MS, this.#leftMs)));
+    return this.timed(beforeDeadline(answer, Math.max(MIN_WAIT_MS, this.#leftMs)));
   }
 }
 

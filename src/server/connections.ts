@@ -4,11 +4,11 @@
  *   most of them, the one that has idled longest.
  * - A few requests are begun per connection; pipelined ones (RFC 9112 section 9.3.2) behind them are begun one by one as
  *   these are answered, each in a turn of its own. A connection with far more unanswered requests is closed.
- * - Two new connections are read per turn of the event loop, because Node parses all that it reads from one at once: 64 kB,
+ * - One new connection is read per turn of the event loop, because Node parses all that it reads from one at once: 64 kB,
  *   which may be 2,400 requests.
  *
- * A connection that has been read before can still send as much at any time, and hold the event loop while that is parsed,
- * some 10 to 20 ms, and so can many of them together; then they are closed.
+ * A connection that has been read before can still send as much at any time, and hold the event loop while that is parsed and
+ * thrown away, some 30 ms, and so can many of them together; then they are closed.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -58,6 +58,7 @@ export class Connections {
   /** New connections that are not read yet. */
   readonly #unread: Socket[] = [];
   #isReading = false;
+  #isNewestNext = false;
 
   constructor(server: Server, limits: ConnectionLimits, hooks: ConnectionHooks, begin: Begin) {
     this.#limits = limits;
@@ -120,25 +121,26 @@ export class Connections {
         for (const response of connection.pending.splice(0)) response.emit('close');
       });
     });
-    socket.pause();
+    // A tick later, because Node has scheduled a resume for this one when it gave the connection its parser.
+    process.nextTick(() => socket.pause());
     this.#unread.push(socket);
     if (this.#isReading) return;
     this.#isReading = true;
-    setImmediate(() => this.#readSome());
+    setImmediate(() => this.#readNext());
   }
 
-  #readSome(): void {
-    // The newest too, so that nobody waits behind all that came before.
-    const sockets = [...this.#unread.splice(0, 1), ...this.#unread.splice(-1)];
-    for (const socket of sockets) socket.resume();
+  #readNext(): void {
+    // Oldest and newest by turns, so that nobody waits behind all that came before.
+    this.#isNewestNext = !this.#isNewestNext;
+    const socket = this.#isNewestNext ? this.#unread.pop() : this.#unread.shift();
+    socket?.resume();
     // In the next turn, whatever had arrived has been read.
     setImmediate(() => {
-      for (const socket of sockets) {
-        const connection = this.#open.get(socket);
-        if (connection?.pending.length === 0 && !connection.hasResponded) this.#enterIdle(socket, connection, 0);
-      }
+      const connection = socket && this.#open.get(socket);
+      if (socket && connection?.pending.length === 0 && !connection.hasResponded)
+        this.#enterIdle(socket, connection, 0);
       this.#isReading = this.#unread.length > 0;
-      if (this.#isReading) this.#readSome();
+      if (this.#isReading) this.#readNext();
     });
   }
 

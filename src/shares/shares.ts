@@ -4,7 +4,7 @@
  * - `Shares`: who holds how much, who may have more, and who gives up first.
  * - `FairQueue`: the same with a queue: whose turn it is, and whose place a full queue gives to another.
  *
- * Pure: it measures no time and does no I/O; timers are handed in. Needs nothing of the rest.
+ * Both hold state, and do no I/O; timers are handed in. Nothing of another folder is imported.
  */
 
 export interface ShareLimits {

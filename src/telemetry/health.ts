@@ -4,7 +4,8 @@
  * out). The log has one line when a dependency goes down and one when it is back.
  *
  * The text in `/readyz` is the `detail` of each check: of the store, capacity and maintenance in dependencies.ts, of Redis,
- * quota and keys in redis-health.ts (with words of redis/refusal.ts), of workers in gateway.ts. admin/app.ts renders it.
+ * quota and keys in redis-health.ts (with words of redis/refusal.ts), of workers in gateway.ts. admin/app.ts renders it;
+ * `#readiness` in gateway.ts decides ready or not.
  */
 import type { Clock } from '../time/clock.ts';
 import type { Logger } from '../log/logger.ts';

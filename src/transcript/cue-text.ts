@@ -8,7 +8,10 @@ import { matchEnd } from './times.ts';
 /** A longer tag is no tag: nobody's name is as long, and reading it would block the event loop. */
 const MAX_TAG_UNITS = 1000;
 const ATTRIBUTES = String.raw`(?:[.\t\n\f\r ][^<>]{0,${MAX_TAG_UNITS}})?`;
-/** Tags that mark text in cues of any kind (T2), and those that WebVTT has besides. Other `<words>` are words. */
+/**
+ * Tags that mark text in cues of any kind (T2: marks are not words), and those that WebVTT has besides. Other `<words>` are
+ * words.
+ */
 const COMMON_TAG = new RegExp(String.raw`</?(?:[ibuvc]|font)${ATTRIBUTES}>`, 'iy');
 const WEBVTT_TAG = new RegExp(String.raw`<(?:/?(?:[ibuvc]|font|ruby|rt|lang)${ATTRIBUTES}|\d+:[\d:.]{1,20})>`, 'iy');
 const OVERRIDE = /\{\\[^{}\r\n]{0,200}\}/y;

@@ -1,6 +1,7 @@
 /**
  * Cues: a line with a time range above the words that are shown during it. WebVTT, SubRip and SBV differ in how they write
- * the range and in what may stand around it; the rest is here. No words are lost (T2a): only marks at their place are.
+ * the range and in what may stand around it; the rest is here. No words are lost (T2a: what is not a mark at its place is
+ * words): only marks at their place are.
  */
 import { type Body, Measure, type Reading } from './form.ts';
 import type { Markup } from './cue-text.ts';

@@ -1,4 +1,4 @@
-/** What a form of transcripts is, and the measure by which one is chosen (T11). */
+/** What a form of transcripts is, and the measure by which one is chosen (T11: the one that explains most lines). */
 import type { TranscriptFormat } from '../domain/records.ts';
 import type { LineTable } from './lines.ts';
 import type { Slices } from './slices.ts';
@@ -23,7 +23,8 @@ export interface Form {
 export interface Reading {
   /** How many of the body's lines that are not blank this form explains, by the `Measure` below. */
   readonly explained: number;
-  turns(): Slices<ParsedTranscript>;
+  /** Read already, or still to be. */
+  readonly turns: ParsedTranscript | (() => Slices<ParsedTranscript>);
 }
 
 /** Paragraphs count with a turn above them only if at least one in so many begins with a turn. */

@@ -41,18 +41,12 @@ export const jsonUtterances: Form = {
     let empty: ParsedTranscript | null = null;
     for (const list of lists.slice(0, MAX_TRIES)) {
       const parsed = yield* new UtteranceReader(text, start, list).read();
-      if (parsed !== null && parsed.turnCount > 0) return { explained: lines.filledCount, turns: () => only(parsed) };
+      if (parsed !== null && parsed.turnCount > 0) return { explained: lines.filledCount, turns: parsed };
       empty ??= parsed;
     }
-    const nothing = empty;
-    return nothing === null ? null : { explained: lines.filledCount, turns: () => only(nothing) };
+    return empty === null ? null : { explained: lines.filledCount, turns: empty };
   },
 };
-
-// oxlint-disable-next-line require-yield
-function* only(parsed: ParsedTranscript): Slices<ParsedTranscript> {
-  return parsed;
-}
 
 /** The names of the lists in the text, the likeliest first; none if it is no JSON. */
 function* listsIn(text: string, start: number): Slices<readonly string[]> {

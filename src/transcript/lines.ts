@@ -128,7 +128,10 @@ export function skipBlanks(text: string, start: number, end: number): number {
   return i;
 }
 
-/** The first position from `start` that holds no format character: byte order mark, U+200E, U+200F, embeddings (T2). */
+/**
+ * The first position from `start` that holds no format character: byte order mark, U+200E, U+200F, embeddings (T2: no
+ * words).
+ */
 export function skipFormatCharacters(text: string, start: number, end: number): number {
   let i = start;
   while (i < end && isFormatCharacter(text.charCodeAt(i))) i += 1;

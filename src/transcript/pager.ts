@@ -1,4 +1,4 @@
-/** Pages of a parsed transcript (T5, T6, T7). */
+/** Pages of a parsed transcript (T5: filled greedily; T6: what `truncated` says; T7: raw slices are the body). */
 import { LRUCache } from 'lru-cache';
 import { PageView } from './page-view.ts';
 import { PageWalker } from './page-walker.ts';
@@ -36,10 +36,10 @@ export interface TranscriptPage {
 const MAX_INDEXES = 4;
 
 /**
- * Cuts any page, so that a walk over all pages gives every turn whole, in order, once (T8), by the number of turns (T4). Where a text
- * may be cut is found out once. The first page asked for with a combination of `pageSize`,
- * `maxChars` and `raw` costs a walk over all pages, of some nanoseconds each; further ones cost what they hold. Equal
- * requests give equal pages in every process of one Node.js version.
+ * Cuts any page (T8: a walk over all pages gives every turn whole, in order, once; T4: turns are counted, not pages). Where a
+ * text may be cut is found out once. The first page asked for with a combination of `pageSize`, `maxChars` and `raw` costs a
+ * walk over all pages, of some nanoseconds each; further ones cost what they hold. Equal requests give equal pages in every
+ * process of one Node.js version.
  */
 export class TranscriptPager {
   readonly #parsed: ParsedTranscript;
@@ -61,7 +61,7 @@ export class TranscriptPager {
     return this.#parsed.body;
   }
 
-  /** Whether the body is in a form that can be read (T10). */
+  /** Whether the body is in a form that can be read (T10: its table of forms). */
   get isFormatSupported(): boolean {
     return this.#parsed.form !== null;
   }

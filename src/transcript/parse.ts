@@ -1,6 +1,7 @@
 /**
- * From an upstream body to its turns: the table of forms (T10), and how one is chosen (T11). To teach the gateway another
- * vendor's form, write a file with a `Form`, put it into the table, and describe it in docs/transcripts.md.
+ * From an upstream body to its turns: the table of forms (T10: those that can be read), and how one is chosen (T11: by lines
+ * explained). To teach the gateway another vendor's form, write a file with a `Form`, put it into the table, and describe it
+ * in docs/transcripts.md.
  */
 import type { TranscriptFormat } from '../domain/records.ts';
 import type { Form, Reading } from './form.ts';
@@ -20,8 +21,8 @@ const FORMS: readonly Form[] = [jsonUtterances, webVtt, subRip, sbv, headedTurns
 
 /**
  * Reads a body of any content; never throws. `declared` is what the store says; null if it doesn't know. The form that
- * explains most of the lines wins, if it explains more than half (T11); otherwise paragraphs are the turns (T9). In
- * slices, because 2 MB take some tens of milliseconds.
+ * explains most of the lines wins, if it explains more than half (T11); otherwise paragraphs are the turns (T9: a body in no
+ * known form). In slices, because 2 MB take some tens of milliseconds.
  */
 export function* parseSlices(body: string, declared: TranscriptFormat | null): Slices<ParsedTranscript> {
   const text = body.toWellFormed();
@@ -36,5 +37,6 @@ export function* parseSlices(body: string, declared: TranscriptFormat | null): S
     if (best?.explained === lineCount) break;
     yield;
   }
-  return best === null ? yield* plainSlices(lines) : yield* best.turns();
+  if (best === null) return yield* plainSlices(lines);
+  return typeof best.turns === 'function' ? yield* best.turns() : best.turns;
 }

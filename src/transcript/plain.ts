@@ -1,4 +1,4 @@
-/** Bodies in no known form (T9), and what stands above the first turn of those in one (T11): paragraphs of nobody. */
+/** Bodies in no known form (T9: cut at blank lines), and what stands above the first turn of those in one (T11: nobody's). */
 import { isBlank, LineScanner, type LineTable } from './lines.ts';
 import type { Slices } from './slices.ts';
 import { type ParsedTranscript, TurnWriter } from './turn-writer.ts';

@@ -1,4 +1,4 @@
-/** Names of speakers, and lines that begin with one (T3). */
+/** Names of speakers, and lines that begin with one (T3: what may be a name). */
 import { isBlank, skipFormatCharacters } from './lines.ts';
 import { isOnlyTime, skipTimeBefore } from './times.ts';
 

@@ -7,7 +7,7 @@ import { SpeakerCounts, type SpokenLine, spokenLine } from './speakers.ts';
 import { isOnlyTime } from './times.ts';
 import { type ParsedTranscript, TurnWriter } from './turn-writer.ts';
 
-/** What stands before a colon in mails, notes and headers, and is nobody's name (T11). */
+/** What stands before a colon in mails, notes and headers, and is nobody's name (T11: a key of prose is no speaker). */
 const KEYS: ReadonlySet<string> = new Set(
   `from|to|cc|bcc|subject|date|sent|reply-to|message-id|mime-version|content-type|re|fwd|fw
 von|betreff|datum|gesendet|objet|envoyé|asunto|para|fecha|enviado

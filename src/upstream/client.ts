@@ -145,7 +145,7 @@ export class StoreClient {
         if (result.status !== null) span?.setAttribute('http.response.status_code', result.status);
       };
       const timeoutMs = Math.min(this.#options.timeoutMs, request.timeoutMs ?? this.#options.timeoutMs);
-      // The other half of the time is for the body.
+      // The wait for memory may take half of the time; the rest is for the body.
       const reservation = this.#options.memory.reservation(request.keyId, timeoutMs / 2);
       try {
         const reply = await this.#get(path, { ...request, timeoutMs, title: resource.title(params) }, reservation);
@@ -321,7 +321,10 @@ async function readErrorBody(stream: Readable, headers: IncomingHttpHeaders): Pr
   }
 }
 
-/** The value of a 200's body. Rejects with a StoreError: the record's fault or the store's (S2: a record's trouble is its own). */
+/**
+ * The value of a 200's body. Rejects with a StoreError: the record's fault or the store's (S2: a record's trouble is its
+ * own).
+ */
 async function valueOf(body: Buffer, title: string, isExact: boolean): Promise<unknown> {
   try {
     return await parseJson(body, { isExact });

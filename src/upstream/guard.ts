@@ -3,7 +3,7 @@
  * 1. The circuits: while the store fails, for one API key or for all, calls are rejected at once, except one probe a second.
  * 2. The queue: a bounded number in flight, at a bounded rate; the others wait, not many and not long.
  * 3. Retries: few, of what can succeed, each queued again, within the deadline of the first try.
- * The deadline (`upstream.timeoutMs`, 10 s) ends a call in all: here in the queue, then by got's timer in client.ts.
+ * The deadline (`upstream.timeout`, 10 s) ends a call in all: here in the queue, then by got's timer in client.ts.
  */
 import type { Clock } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';

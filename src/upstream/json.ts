@@ -13,6 +13,8 @@ const MAX_DEPTH = 64;
 const MAX_VALUES = 250_000;
 /** Member names, equal ones too. If all differ, so many take `JSON.parse` some 100 ms. */
 const MAX_NAMES = 100_000;
+/** Numbers that a double cannot hold. No record is known to have a hundred; so many take `JSON.stringify` some 20 ms. */
+const MAX_LONG_NUMBERS = 20_000;
 
 /** The bytes are no JSON that can be used: the message says why, as what follows "the answer". */
 export class JsonError extends Error {
@@ -45,6 +47,9 @@ export async function parseJson(bytes: Buffer, { isExact }: ParseOptions): Promi
   if (depth > MAX_DEPTH) throw new JsonError(`is nested deeper than ${MAX_DEPTH} levels`, true);
   if (values > MAX_VALUES) throw new JsonError(`has more than ${MAX_VALUES} values`, true);
   if (names > MAX_NAMES) throw new JsonError(`has more than ${MAX_NAMES} members`, true);
+  if (numbers.length > MAX_LONG_NUMBERS) {
+    throw new JsonError(`has more than ${MAX_LONG_NUMBERS} numbers that a double cannot hold`, true);
+  }
   await yieldToEventLoop();
   const isText = isUtf8(bytes);
   const marked = await markedText(bytes, numbers);

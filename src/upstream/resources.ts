@@ -2,7 +2,8 @@
  * The table of the store's resources. Each is declared once: where it is fetched, how its record is checked, whose it is,
  * and what its copies are found and purged by. Client, guard, cache, purges and the format in Redis all go by the table.
  *
- * A new resource is a name in `RESOURCE_KINDS` and a declaration in `RESOURCES`. Beside the table it needs:
+ * A new resource is a name in `RESOURCE_KINDS` (and another `VERSION` in `cache/what-if/sharing.ts`) and a declaration in
+ * `RESOURCES`. Beside the table it needs, in this order:
  * - the schema of its record in `domain/records.ts`, and its public form in another file of `domain/`
  * - its TTLs and its `outdatedLimit` in `config/config.ts`, and both in the root's `config/default.yaml`
  * - the ids of its operations in `domain/operations.ts`, its routes in `http/v1.ts` or `http/v2.ts`, and an example body in
@@ -10,6 +11,8 @@
  * - for the demo, its path in `sample/routes.ts`, records in `sample/data.ts`, and a line of `curl` in
  *   `backend/demo-store.ts`
  * - the colour of its line in the dashboard's charts, `.line-<kind>` in `admin/dashboard/page/style.css`
+ * - for the team that owns the store, its check in `cli/doctor/store-records.ts` and a section in `docs/store-interface.md`
+ * - for operators, its class in `docs/configuration.md` and in rule C1, and its span in `docs/tracing.md`
  * - for a new kind of purge tag, `parseTag` in `cache/purge-log.ts` and `TAG_NAMES` in `cache/redis/entry-format.ts`
  */
 import { createHash } from 'node:crypto';
@@ -32,7 +35,7 @@ import { createYield } from './json.ts';
 import { invalidResponse, malformed } from './store-error.ts';
 import { faultyMember, hasOpenObject, memberOf, validatorOf, workspaceIdOf } from './validation.ts';
 
-/** The resources that are cached, each with TTLs of its own. A change needs another `VERSION` in what-if/sharing.ts. */
+/** The resources that are cached, each with TTLs of its own. */
 export const RESOURCE_KINDS = ['list', 'evaluation', 'transcript', 'scorecard', 'rubric', 'dealInsights'] as const;
 export type ResourceKind = (typeof RESOURCE_KINDS)[number];
 /** Those that are single records, by id. */

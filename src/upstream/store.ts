@@ -21,7 +21,7 @@ export interface FetchOptions {
    * rejects with a StoreError of kind `aborted`. A call that was sent goes on, because its answer can be kept.
    */
   readonly signal?: AbortSignal;
-  /** How long the call may take in all, if that is less than `upstream.timeoutMs`. */
+  /** How long the call may take in all, if that is less than `upstream.timeout`. */
   readonly timeoutMs?: number;
   /** No reader waits for the answer: calls that a reader waits for go first. */
   readonly isBackground?: boolean;

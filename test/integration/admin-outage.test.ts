@@ -88,7 +88,7 @@ test.each([
 test('entries recorded while nothing can be written are there once afterwards, and push nothing out', async () => {
   await a.issue({ name: 'before' });
   await whileWritesWait(async () => {
-    for (let seconds = 1; seconds <= 5; seconds += 1) {
+    for (let seconds = 1; seconds <= 2; seconds += 1) {
       // A later change can't even be sent until Redis has answered again.
       await vi.waitFor(async () => {
         const reply = await a.admin('PUT', '/api/cache/maintenance', { for: `${seconds}s` });
@@ -102,7 +102,7 @@ test('entries recorded while nothing can be written are there once afterwards, a
   const asked = (await auditOf(b)).map(({ action, to }) => [action, to]);
   expect(asked).toMatchObject([
     ['cache.purge', {}],
-    ...[5, 4, 3, 2, 1].map((seconds) => [
+    ...[2, 1].map((seconds) => [
       'cache.maintenance.on',
       { outcome: 'unknown', asked: { until: `2026-01-15T12:00:0${seconds}.000Z` } },
     ]),

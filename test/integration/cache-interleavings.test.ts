@@ -4,8 +4,9 @@ import { describe, expect, test } from 'vitest';
 import { history } from '../support/cache-actions.ts';
 import { CacheModel } from '../support/cache-model.ts';
 import { BACKENDS, CacheWorld } from '../support/cache-world.ts';
+import { cases } from '../support/cases.ts';
 
-const RUNS = { memory: 150, redis: 25 } as const;
+const RUNS = { memory: 30, redis: 5 } as const;
 
 describe.each(BACKENDS)('%s', (kind) => {
   test('C2, C4, C6, K6, Q9: nobody is shown what is purged, too old, or of another workspace; nothing is asked twice at once; everybody is answered', async () => {
@@ -24,7 +25,7 @@ describe.each(BACKENDS)('%s', (kind) => {
         fc.pre(!world.hasLostRedis());
         expect(model.faults).toEqual([]);
       }),
-      { numRuns: RUNS[kind], endOnFailure: kind === 'redis' },
+      { numRuns: cases(RUNS[kind]), endOnFailure: kind === 'redis' },
     );
     await world.close();
   }, 300_000);

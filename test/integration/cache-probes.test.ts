@@ -4,6 +4,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { uncountedHeaders } from '../http/common/headers.ts';
 import { BACKENDS, CacheWorld } from '../support/cache-world.ts';
+import { cases } from '../support/cases.ts';
 import type { Reply } from '../support/gateway.ts';
 import { anEvaluation } from '../support/records.ts';
 
@@ -12,7 +13,7 @@ import { anEvaluation } from '../support/records.ts';
  * expires at a time of its own. One is longer than the second for which a failure is shared by all who ask.
  */
 const TICK_MS = 6600;
-const RUNS = { memory: 60, redis: 12 } as const;
+const RUNS = { memory: 20, redis: 4 } as const;
 
 type Action =
   | { readonly do: 'probe'; readonly as: number; readonly gateway: number }
@@ -154,7 +155,7 @@ describe.each(BACKENDS)('%s', (kind) => {
         fc.pre(!world.hasLostRedis());
         expect(probing.faults).toEqual([]);
       }),
-      { numRuns: RUNS[kind], endOnFailure: kind === 'redis' },
+      { numRuns: cases(RUNS[kind]), endOnFailure: kind === 'redis' },
     );
     await world.close();
   }, 120_000);

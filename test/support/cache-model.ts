@@ -233,12 +233,12 @@ export class CacheModel {
     return this.#heldSinceMs ?? (this.#released.atMs === nowMs ? this.#released.sinceMs : nowMs);
   }
 
-  /** No gateway asks the store for anything. */
-  async #untilQuiet(): Promise<void> {
+  /** No gateway asks the store for any of these. */
+  async #untilQuiet(records: readonly (Which | 'list')[] = [0, 1, 'list'], tenants: readonly Tenant[] = [0, 1, 2]) {
     for (const each of this.#world.gateways) {
-      for (const of of [0, 1, 'list'] as const) {
+      for (const of of records) {
         // A record is explained for nobody: then it shows whoever asks for it.
-        const viewers = of === 'list' ? ([0, 1, 2] as const).map((tenant) => this.#workspacesOf(tenant)) : [[]];
+        const viewers = of === 'list' ? tenants.map((tenant) => this.#workspacesOf(tenant)) : [[]];
         for (const viewer of viewers) {
           await this.#world.eventually(async () => {
             const { flight } = await this.#world.explain(this.#pathOf(of), each, viewer);
@@ -319,7 +319,7 @@ export class CacheModel {
     const { next } = await this.#world.explain(this.#pathOf(of), at, this.#workspacesOf(tenant));
     const before = this.#world.store.calls();
     return async () => {
-      await this.#untilQuiet();
+      await this.#untilQuiet([of], [tenant]);
       const calls = this.#world.store.calls() - before;
       if (calls === (next.store === 'not-asked' ? 0 : 1)) return;
       this.faults.push(`tenant ${tenant} read ${of} at step ${this.#step}: ${calls} calls after "${next.text}"`);

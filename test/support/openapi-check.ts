@@ -2,6 +2,7 @@
  * Holds a response against the OpenAPI document: is its path, status, each header and the body what the document says?
  * A header that the document knows, but not for this response, is a fault as well.
  */
+import { z } from 'zod';
 import { DocumentSchemas, memberOf, type Place } from './openapi-schemas.ts';
 
 export interface Exchange {
@@ -19,8 +20,19 @@ export interface ResponseChecker {
   check(exchange: Exchange): void;
 }
 
+const documentSchema = z.record(z.string(), z.unknown());
+
 /** The statuses for methods other than GET and HEAD. */
 const OTHER_METHOD_STATUSES = [405, 429, 500];
+
+/** By the text of their documents: to compile one costs more than to start a gateway. */
+const checkers = new Map<string, ResponseChecker>();
+
+export function checkerOf(documentText: string): ResponseChecker {
+  const checker = checkers.get(documentText) ?? createResponseChecker(documentSchema.parse(JSON.parse(documentText)));
+  checkers.set(documentText, checker);
+  return checker;
+}
 
 export function createResponseChecker(document: object): ResponseChecker {
   const schemas = new DocumentSchemas(document);

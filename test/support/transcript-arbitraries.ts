@@ -1,9 +1,10 @@
 /** Arbitrary conversations and bodies for property tests, made of what breaks parsers and pagers. */
 import * as fc from 'fast-check';
+import { cases } from './cases.ts';
 import type { SpokenTurn } from './transcript-render.ts';
 
-export function runs(numRuns = 500): { readonly numRuns: number } {
-  return { numRuns };
+export function runs(numRuns = 100): { readonly numRuns: number } {
+  return { numRuns: cases(numRuns) };
 }
 
 /** Pieces of text without line endings. */

@@ -18,7 +18,7 @@ export interface CacheBackendOptions extends Omit<RedisBudgetOptions, 'names'>, 
   readonly store: string;
   /** Encrypts the records that are stored in the cache Redis. */
   readonly cipher: RecordCipher;
-  /** The memory tier of this process. It is not used while changes may be missed (C8). */
+  /** The memory tier of this process. It is not used while changes may be missed (C8: memory is dropped then). */
   readonly memory: MemoryTier;
   /**
    * Something stored as an entry can't be read (`decode`), or the check of the memory tier failed (`recheck`), or entries

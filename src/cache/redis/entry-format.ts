@@ -242,8 +242,8 @@ function reasonOf(cause: unknown): string {
 
 /**
  * Two fields of a hash, so that what is known of an entry can be read without its record. `read` returns the members that
- * scripts compare by; nil for what is no entry. `timeOf` returns when it was requested, as text. `isVisible` says whether it is a record that a reader may see, given the
- * index of the first argument that is a tag of the reader's workspaces.
+ * scripts compare by; nil for what is no entry. `timeOf` returns when it was requested, as text. `isVisible` says whether it
+ * is a record that a reader may see, given the index of the first argument that is a tag of the reader's workspaces.
  */
 export const ENTRY_LUA = `
 local function write(key, meta, body, keepMs)
@@ -262,7 +262,7 @@ end
 local function timeOf(entry)
   return string.format('%.0f', entry.filledAtMs)
 end
--- By Redis's clock (C9: it judges between those of the gateways): such an entry is newer than none.
+-- By Redis's clock (C9: it judges between those of the gateways). Such an entry beats no other.
 local function isFromFuture(entry)
   local time = redis.call('TIME')
   return entry.filledAtMs > time[1] * 1000 + time[2] / 1000 + 2000

@@ -67,7 +67,7 @@ const RENEW_AFTER = 0.3;
 /**
  * KEYS: lease, failure, entry, negative entry. ARGV: token, how long it holds, when the newest thing that the process has
  * seen was requested, then the tags of the reader's workspaces. Returns the first of these that there is:
- * 1. newer entries, as [meta, body, when the answer was requested that the reader gets no copy of, meta of the negative
+ * 1. newer entries, as [meta, body, when the answer was requested that this reader may not see, meta of the negative
  *    entry, when the newest was requested]: the process has to judge them before it asks again
  * 2. the failure
  * 3. how long another's lease still holds
@@ -124,7 +124,7 @@ const OVERTAKEN = 3;
  * 2. Another one begins later, and stores its answer first.
  * 3. This one completes. Its entry is older, and is not stored, if the other one knew of as many purges. Its negative entry
  *    is stored all the same: nobody else writes that of its set, and an id that the store does not have must leave what a
- *    foreign record leaves (K7a).
+ *    foreign record leaves (K7a: nobody can tell them apart).
  */
 const COMPLETE = defineScript(
   'completeLease',
@@ -170,9 +170,9 @@ export class RedisLease implements Lease {
   }
 
   /**
-   * An absent answer and a foreign record leave by this door alike: the same message, and the same negative entry. Only an
-   * absent answer replaces the entry (Q9), so only for it the other processes drop older copies; those who have none notice
-   * nothing.
+   * An absent answer and a foreign record end alike here: the same message, and the same negative entry. Only an
+   * absent answer replaces the entry (Q9: the store says that there is none), so only for it the other processes drop older
+   * copies; those who have none notice nothing.
    */
   async complete({ entry, negative }: Completed): Promise<Completion> {
     const { key, audience, names, cipher, ttl, channel, budget } = this.#parts;

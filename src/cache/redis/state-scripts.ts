@@ -11,9 +11,9 @@
  * lost some (it was emptied, an old copy was restored, a failover lost the last writes). Nobody can tell any more what
  * was purged, so a new history begins, in which everything that was filled before counts as purged.
  *
- * Every change works on a Redis that is out of memory (C6b): if the first write of a script is one that needs no memory,
- * such as HDEL or LTRIM, Redis allows all that follow, whatever its version (Redis manual, "Execution under low memory
- * conditions").
+ * Every change works on a Redis that is out of memory (C6b: purges and revocations do): if the first write of a script is
+ * one that needs no memory, such as HDEL or LTRIM, Redis allows all that follow, whatever its version (Redis manual,
+ * "Execution under low memory conditions").
  */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';

@@ -1,7 +1,7 @@
 /**
  * One process's copy of what all processes share in the state Redis: purges, TTLs set by operators, maintenance. Reads
  * go by the copy and ask nobody. Messages keep it true, and a look at Redis a few times a second finds what messages
- * left out; looks go on as heartbeats, so a lost message counts for a quarter of a second.
+ * left out; looks go on as heartbeats, so a lost message goes unnoticed for 250 ms at most.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { z } from 'zod';

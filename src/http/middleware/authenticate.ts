@@ -31,7 +31,7 @@ export function authenticate({ authenticator, addressOf, hooks }: PublicAppOptio
       return next();
     }
     const look = authenticator.authenticate({ authorization, address: () => addressOf(ctx) });
-    const result = await ctx.state.redisWait.count(look);
+    const result = await ctx.state.redisWait.timed(look);
     if ('key' in result) ctx.state.keyId = result.key.keyId;
     if (result.kind === 'active') ctx.state.apiKey = result.key;
     if (result.kind === 'active' || route === null) return next();

@@ -39,7 +39,7 @@ export function rateLimit(options: PublicAppOptions): Middleware {
       await countDetails(ctx, apiKey, limits);
       return next();
     }
-    const decision = await state.redisWait.count(quota.consume(apiKey.quotaId, limits));
+    const decision = await state.redisWait.timed(quota.consume(apiKey.quotaId, limits));
     state.headers.push(rateLimitHeaders(decision));
     if (!decision.admitted) {
       const window = decision.minute.remaining === 0 ? 'minute' : 'hour';
@@ -73,9 +73,9 @@ function detailsLimit({ clock, quota, currentKeyLimit, addressOf }: PublicAppOpt
     limits: QuotaLimits,
   ): Promise<void> => {
     const { state } = ctx;
-    const waitSeconds = await state.redisWait.count(currentKeyLimit.consume(keyId));
+    const waitSeconds = await state.redisWait.timed(currentKeyLimit.consume(keyId));
     const look = waitSeconds === null ? quota.usage(quotaId, limits) : usageOfRefused(quotaId, limits);
-    state.usage = await state.redisWait.count(look);
+    state.usage = await state.redisWait.timed(look);
     state.headers.push(rateLimitHeaders({ ...state.usage, retryAtMicros: null }));
     if (waitSeconds === null) return;
     state.refusal = { reason: 'current-key', address: addressOf(ctx) };

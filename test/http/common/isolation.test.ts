@@ -4,6 +4,7 @@
  */
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { cases } from '../../support/cases.ts';
 import { stepOf } from '../../support/isolation-steps.ts';
 import { IsolationWorld } from '../../support/isolation-world.ts';
 
@@ -21,9 +22,9 @@ test('K5, K6, K7, C4: no interleaving of readers ever shows one what is not its 
       await world.play(steps);
       expect(tally.leaks).toEqual([]);
     }),
-    { numRuns: 50 },
+    { numRuns: cases(12) },
   );
   // Both happened often, so that neither was a matter of course.
-  expect(tally.served).toBeGreaterThan(100);
-  expect(tally.refused).toBeGreaterThan(100);
+  expect(tally.served).toBeGreaterThan(30);
+  expect(tally.refused).toBeGreaterThan(30);
 });

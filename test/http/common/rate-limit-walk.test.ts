@@ -1,6 +1,7 @@
 /** The rate limit with quotas in memory: by the clock of the test, so that every answer is exact. */
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { cases } from '../../support/cases.ts';
 import { startTestGateway } from '../../support/gateway.ts';
 import { nth } from '../../support/gateway-fleet.ts';
 import { HOUR_MICROS, MINUTE_MICROS, QuotaOracle } from '../../support/quota-oracle.ts';
@@ -35,7 +36,7 @@ async function openMemory(): Promise<QuotaDoor> {
   };
 }
 
-describeRateLimit('memory', openMemory, 60);
+describeRateLimit('memory', openMemory, cases(15));
 
 /** Most waits end just at, before or after the edge of a window. */
 const waits = fc.array(
@@ -60,7 +61,7 @@ test('R1 to R4: on any walk along the edges of the windows every answer is exact
         for (let i = 0; i < burst; i += 1) await expectDecision(door, it);
       }
     }),
-    { numRuns: 60 },
+    { numRuns: cases(15) },
   );
   await door.close();
 }, 120_000);
@@ -88,7 +89,7 @@ test('R2: Retry-After is true to the second: one second earlier is too early, th
       gateway.clock.advance(1000);
       expect([early, (await key.ask()).status]).toEqual([429, 200]);
     }),
-    { numRuns: 60 },
+    { numRuns: cases(15) },
   );
   await door.close();
 }, 120_000);

@@ -64,6 +64,9 @@ const nested = (levels: number): string => `${'{"a":'.repeat(levels)}"]}\\"[{"${
 
 const many = (count: number) => (of: Subject) => insightsText(of, `{"a":[${'1,'.repeat(count)}1]}`);
 
+const manyLong = (count: number) => (of: Subject) =>
+  insightsText(of, `{"a":[${Array(count).fill('1e400').join(',')}]}`);
+
 const manyMembers = (count: number) => (of: Subject) =>
   insightsText(of, `{${Array.from({ length: count }, (_, index) => `"m${index}":1`).join(',')}}`);
 
@@ -135,6 +138,15 @@ describe('the shape of an answer', () => {
     expect([reply.status, await gateway.failureOf(reply)]).toEqual([
       500,
       expect.stringMatching(/^the store's dealInsights \S+ has more than 250000 values$/),
+    ]);
+  });
+
+  test('20,000 numbers that a double cannot hold are read, more are not', async () => {
+    expect((await readAs(GET_REPORT_DEAL_INSIGHTS, manyLong(20_000))).status).toBe(200);
+    const reply = await readAs(GET_REPORT_DEAL_INSIGHTS, manyLong(20_001));
+    expect([reply.status, await gateway.failureOf(reply)]).toEqual([
+      500,
+      expect.stringMatching(/^the store's dealInsights \S+ has more than 20000 numbers that a double cannot hold$/),
     ]);
   });
 

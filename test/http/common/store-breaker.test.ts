@@ -108,16 +108,16 @@ describe('when it opens', () => {
     ['broken-gzip', 10],
     ['no-answer', 10],
     ['wrong-id', 10],
-    ['redirect', 20],
-    ['many-values', 20],
-    ['deep-arrays', 20],
-    ['endless-body', 20],
-  ] as const)('%s: of twenty reads %i reach the store', async (misbehave, expected) => {
+    ['redirect', 12],
+    ['many-values', 12],
+    ['deep-arrays', 12],
+    ['endless-body', 12],
+  ] as const)('%s: of twelve reads %i reach the store', async (misbehave, expected) => {
     const gateway = await start({ timeout: misbehave === 'no-answer' ? '50ms' : '10s' });
-    for (const id of putCalls(gateway, 20)) gateway.store.evaluations.set(id, { _id: id });
+    for (const id of putCalls(gateway, 12)) gateway.store.evaluations.set(id, { _id: id });
     gateway.store.evaluations.make = (id) => ({ _id: id });
     gateway.store.setFaults({ misbehave });
-    expect(await readMany(gateway, 20)).toBe(expected);
+    expect(await readMany(gateway, 12)).toBe(expected);
   });
 
   test.each([

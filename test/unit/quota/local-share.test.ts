@@ -12,7 +12,7 @@ function admittedOf(share: LocalShare, requests: number): number {
 
 test('a decision that Redis made before it had what was admitted here gives nothing of the share back', () => {
   const clock = new ManualClock();
-  const share = new LocalShare({ clock, processes: () => 3, mostQuotas: 10 });
+  const share = new LocalShare({ clock, processes: () => 3, maxQuotas: 10 });
   const redis = new SlidingWindowLog();
   const decisions = Array.from({ length: 30 }, () => redis.consume(clock.nowMicros(), LIMITS));
   // One answer of Redis is too late, so the share is used; the answers to calls that were sent after it still arrive.
@@ -34,7 +34,7 @@ test('a decision that Redis made before it had what was admitted here gives noth
 
 test('what other processes admitted before the last minute takes no room in it', () => {
   const clock = new ManualClock();
-  const share = new LocalShare({ clock, processes: () => 1, mostQuotas: 10 });
+  const share = new LocalShare({ clock, processes: () => 1, maxQuotas: 10 });
   const redis = new SlidingWindowLog();
   for (let request = 0; request < 50; request += 1) redis.consume(clock.nowMicros(), LIMITS);
   clock.advance(120_000);

@@ -32,6 +32,6 @@ test('without Redis', async () => {
 test('while Redis has not answered since the start', () => {
   const clock = steppedClock();
   clock.step();
-  const share = new LocalShare({ clock, processes: () => 1, mostQuotas: 10 });
+  const share = new LocalShare({ clock, processes: () => 1, maxQuotas: 10 });
   expect(share.consume('a', LIMITS).minute.emptyAtMicros / 1000).toBe(START_MS - STEP_MS + 60_000);
 });

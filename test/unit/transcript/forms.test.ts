@@ -73,7 +73,7 @@ describe.each(FORMS)('%s', (form) => {
         expect(slicesOf(parsed).join('')).toBe(body);
         expect(countWords(parsed.text)).toEqual(countWords(body));
       }),
-      runs(200),
+      runs(50),
     );
   });
 
@@ -105,7 +105,7 @@ test('any body is read: its slices make it up, texts are well formed, and both c
       expect([...parsed.sliceStarts]).toEqual([...parsed.sliceStarts].toSorted((a, b) => a - b));
       expect(textsOf(parsed).join('\n')).toBe(parsed.text);
     }),
-    runs(1000),
+    runs(200),
   );
 });
 
@@ -167,7 +167,7 @@ test('T2a: of any body, no word of letters is lost that is no mark', () => {
         expect(wordsOf(parseTranscript(body, hint).text)).toEqual(wordsOf(body));
       },
     ),
-    runs(3000),
+    runs(600),
   );
 });
 
