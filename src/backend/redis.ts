@@ -3,11 +3,14 @@ import { Audit } from '../operations/audit.ts';
 import { ttlEndEntry } from '../admin/cache-control.ts';
 import { Stats } from '../operations/stats/stats.ts';
 import { CacheBackend } from '../cache/redis/cache-backend.ts';
+import { RecordCipher } from '../cache/redis/encryption.ts';
 import { PurgeSweep } from '../cache/redis/purge-sweep.ts';
 import { memoryDropper } from '../cache/purge.ts';
 import { RedisFleet } from '../cache/redis/redis-fleet.ts';
 import { CACHE_CLASSES } from '../cache/ttl-policy.ts';
 import { WhatIf } from '../cache/what-if/what-if.ts';
+import type { Config } from '../config/config.ts';
+import { isCacheExposed } from '../config/cross-checks.ts';
 import { MemoryRegistry, overlayLookup } from '../keys/memory-registry.ts';
 import { RedisRegistry } from '../keys/redis-registry.ts';
 import { createRequestLimiter } from '../keys/request-limiter.ts';
@@ -18,7 +21,7 @@ import { RedisLink, type RedisRole } from '../redis/connection.ts';
 import { Instances } from '../redis/instances.ts';
 import { StartError } from '../server/server.ts';
 import { redisCommandHook } from '../telemetry/hooks.ts';
-import { RedisHealth } from '../telemetry/redis-health.ts';
+import { RedisHealth, type TrackedRedis } from '../telemetry/redis-health.ts';
 import { warnOfOtherStores, warnOfRedis } from '../telemetry/redis-warnings.ts';
 import { createRedisCallRate } from '../upstream/call-rate.ts';
 import { auditLog, type Backend, type BackendOptions, instanceInfo } from './backend.ts';
@@ -60,14 +63,12 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   }
   const quota = new FailoverLimiter({ link: state, clock, processes, timeoutMs, hooks: redis.quotaHooks });
   const ofProcess = { ...ofStore, self: instances.id };
-  const onBroken = warnOnce(logger);
+  const onBroken = warnOnce(logger, 'a message of the fleet cannot be read, and is left out');
   const whatIf = new WhatIf(options, { ...ofProcess, peers: () => instances.peers(), onBroken });
   const { workers } = options;
   const stats = new Stats(clock, { ...ofProcess, siblings: workers === null ? null : () => workers.counts() });
   const sweep = sweepPurges(options, cache, instances);
-  const hasDemoKeys = config.upstream.url === null;
-  const clockAheadMs = (): number => instances.clockAheadMs;
-  redis.track({ links: [state, cacheLink], processes, clockAheadMs, graceMs, registry, hasDemoKeys });
+  redis.track({ ...tracked(config, instances), links: [state, cacheLink], registry });
   return {
     keys: overlayLookup(transientKeys, registry),
     registry,
@@ -86,8 +87,8 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     fleet: (answer) => new RedisFleet({ link: state, instances, timers, answer }),
     redis,
     close: async () => {
-      for (const part of [sweep, cache, registry, quota, whatIf, stats, instances, state, cacheLink])
-        await part.close();
+      const parts = [sweep, cache, registry, quota, whatIf, stats, instances, state, cacheLink];
+      for (const part of parts) await part.close();
     },
   };
 }
@@ -116,6 +117,19 @@ function openLinks(
   return [state, cache];
 }
 
+/** What `/readyz` goes by, besides the links. */
+function tracked(config: Config, instances: Instances): Omit<TrackedRedis, 'links' | 'registry'> {
+  const exposure = isCacheExposed(config) ? ', and cross the network in the clear (no TLS)' : '';
+  const isEncrypted = config.cache.encryptionKeys.length > 0;
+  return {
+    processes: () => instances.count(),
+    clockAheadMs: () => instances.clockAheadMs,
+    graceMs: config.keys.graceMs,
+    hasDemoKeys: config.upstream.url === null,
+    protection: isEncrypted ? 'cached records are encrypted' : `cached records are not encrypted${exposure}`,
+  };
+}
+
 const CACHE_FAILURES = {
   decode: 'the cache Redis holds what cannot be read',
   recheck: 'the memory tier could not be compared with the cache Redis',
@@ -134,13 +148,19 @@ interface CacheParts {
 }
 
 function openCache(options: BackendOptions, { redis, audit, ...parts }: CacheParts): Promise<CacheBackend> {
-  const { config, store, memory, timers, logger } = options;
+  const { config, store, memory, timers, metrics, logger } = options;
+  const warnOfUndecryptable = warnOnce(logger, 'a cached copy cannot be decrypted: it and its like count as none');
   return CacheBackend.open({
     ...options,
     ...parts,
     maxBytes: config.cache.redisBytes,
+    cipher: new RecordCipher(config.cache.encryptionKeys),
     store: store.identity,
     onFailed: (operation, error) => logger.warn({ operation, err: error }, CACHE_FAILURES[operation]),
+    onUndecryptable: ({ reason, message }) => {
+      metrics.undecryptable.inc({ reason });
+      warnOfUndecryptable(message);
+    },
     onConnectivity: redis.onConnectivity,
     onHardPurge: memoryDropper(memory, timers),
     onStateLost: () => logger.error(STATE_LOST),
@@ -169,12 +189,12 @@ function sweepPurges(
   });
 }
 
-/** Warns once about each kind of broken message: it keeps coming. */
-function warnOnce(logger: Logger): (what: string) => void {
+/** Warns once about each of them: it keeps coming. */
+function warnOnce(logger: Logger, message: string): (what: string) => void {
   const known = new Set<string>();
   return (what) => {
     if (known.has(what)) return;
     known.add(what);
-    logger.warn({ what }, 'a message of the fleet cannot be read, and is left out');
+    logger.warn({ what }, message);
   };
 }

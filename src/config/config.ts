@@ -6,7 +6,16 @@
 import type { z } from 'zod';
 import { duration, integer, oneOf, optional, port, share, size } from './codecs.ts';
 import { adminTokens } from './admin-tokens.ts';
-import { deprecations, host, hostNames, httpUrl, networks, redisUrl, upstreamToken } from './formats.ts';
+import {
+  deprecations,
+  encryptionKeys,
+  host,
+  hostNames,
+  httpUrl,
+  networks,
+  redisUrl,
+  upstreamToken,
+} from './formats.ts';
 import { secret, section, setting, settingsOf } from './settings.ts';
 
 const SECOND = 1000;
@@ -146,6 +155,9 @@ export const configSchema = section({
     ),
     redisBytes: setting(optional(size(0, 1_000_000_000_000_000), null), { env: null, default: null }).describe(
       'Redis memory that the cache may fill, by an estimate; above it, new answers are kept only in memory. Set it if keys and limits share a Redis without maxmemory. With maxmemory, the cache always leaves a tenth of it free there.',
+    ),
+    encryptionKeys: secret(encryptionKeys, [], { env: 'CACHE_ENCRYPTION_KEYS' }).describe(
+      'Keys with which cached records are encrypted in Redis (AES-256-GCM): the first encrypts, all decrypt. Without any, they are stored as they are. Set them if others can read Redis, its backups or the network to it. See [encryption](redis.md#encryption).',
     ),
     classes: section({
       list: cacheClass('LIST', 'a list page', ['30s', '5m', '1h']),

@@ -1,5 +1,6 @@
 /** Settings that are each allowed but not together. */
 import type { Config } from './config.ts';
+import { parseRedisAddress } from '../redis/address.ts';
 import { isLoopback } from './formats.ts';
 
 export interface Conflict {
@@ -56,7 +57,8 @@ function overlap(one: string, other: string): boolean {
 export const MIN_TOKEN_LENGTH = 16;
 
 /** Values that are allowed but hardly meant, in whole sentences. */
-export function warningsOf({ admin, upstream, cache }: Config): readonly string[] {
+export function warningsOf(config: Config): readonly string[] {
+  const { admin, upstream, cache } = config;
   const warnings = Object.entries(cache.classes)
     .filter(([, { staleMs, errorMs }]) => errorMs < staleMs)
     .map(
@@ -72,5 +74,22 @@ export function warningsOf({ admin, upstream, cache }: Config): readonly string[
   if (upstream.url !== null && upstream.token === null) {
     warnings.push('UPSTREAM_URL is set and UPSTREAM_TOKEN is not: requests to the store carry no Authorization.');
   }
+  if (isCacheExposed(config)) {
+    const name = config.redis.cacheUrl === null ? 'REDIS_URL' : 'REDIS_CACHE_URL';
+    warnings.push(
+      `${name}: cached records cross the network unencrypted. Set CACHE_ENCRYPTION_KEYS (make one: openssl rand -base64 32), or use TLS (rediss://).`,
+    );
+  }
   return warnings;
+}
+
+/**
+ * Whether cached records leave this machine unencrypted: Redis is not at a loopback address, without TLS, and there are no
+ * keys. A private network counts as well: others may be in it, and a name does not show where it leads.
+ */
+export function isCacheExposed({ redis, cache }: Config): boolean {
+  const url = redis.cacheUrl ?? redis.url;
+  if (url === null || cache.encryptionKeys.length > 0) return false;
+  const { tls, nodes } = parseRedisAddress(url);
+  return tls === null && nodes.some(({ host }) => !isLoopback(host));
 }

@@ -9,8 +9,8 @@ import type { GivenValue, Layer, ReadFile } from './settings.ts';
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 const NAMES = SETTINGS.flatMap(({ env, secret }) => (env === null ? [] : secret ? [env, `${env}_FILE`] : [env]));
-const CACHE_TIMES = NAMES.filter((name) => name.startsWith('CACHE_'));
 const CACHE_TIME = /^CACHE_.*_(?:FRESH|STALE|ERROR)$/;
+const CACHE_TIMES = NAMES.filter((name) => CACHE_TIME.test(name));
 
 export function readEnvironment(env: Environment, readFile: ReadFile): Layer {
   const values = new Map<string, GivenValue>();

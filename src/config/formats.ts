@@ -1,4 +1,5 @@
-/** Codecs of settings with a format of their own: addresses, the store's token and deprecations. */
+/** Codecs of settings with a format of their own: addresses, the store's token, keys of the cache and deprecations. */
+import { createSecretKey, type KeyObject } from 'node:crypto';
 import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
 import { type Deprecation, OPERATIONS } from '../domain/operations.ts';
@@ -77,6 +78,29 @@ export const upstreamToken = codec(
   z.string().regex(/^[\x21-\x7e]{1,4096}$/),
   '1 to 4096 visible ASCII characters without spaces',
 );
+
+const KEY_BYTES = 32;
+/** With or without padding. Other letters, also those of base64url, would be skipped silently. */
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+
+export const encryptionKeys = codec<readonly KeyObject[]>(
+  parsed(z.string(), parseEncryptionKeys).readonly(),
+  `one or more keys of ${KEY_BYTES} bytes in base64, with commas between them: the first encrypts, all decrypt; make one with: openssl rand -base64 ${KEY_BYTES}`,
+);
+
+/** Throws a ValueProblem, which says what is wrong with which key and quotes none. */
+function parseEncryptionKeys(written: string): KeyObject[] {
+  const keys: Buffer[] = [];
+  for (const [index, text] of written.split(',').entries()) {
+    const part = `key ${index + 1}`;
+    if (!BASE64.test(text.trim())) throw new ValueProblem(`${part} (between commas) is not in base64`);
+    const key = Buffer.from(text.trim(), 'base64');
+    if (key.length !== KEY_BYTES) throw new ValueProblem(`${part} has ${key.length} bytes instead of ${KEY_BYTES}`);
+    if (keys.some((other) => other.equals(key))) throw new ValueProblem(`${part} is given twice`);
+    keys.push(key);
+  }
+  return keys.map((key) => createSecretKey(key));
+}
 
 const DEPRECATION = /^(?<target>\S+) from (?<from>\S+)(?: until (?<until>\S+))?(?: see (?<link>\S+))?$/;
 const TARGETS = ['v1', 'v2', ...OPERATIONS.v1, ...OPERATIONS.v2] as const;

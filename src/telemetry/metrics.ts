@@ -6,6 +6,7 @@ import { collectDefaultMetrics, Counter, Gauge, type GaugeConfiguration, Histogr
 import type { ObjectiveCounts } from './consumers.ts';
 import type { Readiness } from './health.ts';
 import type { Usage } from '../cache/entry.ts';
+import { UNDECRYPTABLE_REASONS } from '../cache/redis/encryption.ts';
 import type { Connectivity } from '../redis/connectivity.ts';
 import { CUT_REASONS } from '../server/connections.ts';
 import type { GuardStatus } from '../upstream/guard.ts';
@@ -38,6 +39,8 @@ const HELP = {
   evalgate_cache_limit_bytes: 'Bytes that the memory tier may hold.',
   evalgate_cache_misses_total: 'Reads that the cache could not answer, by reason.',
   evalgate_cache_reads_total: 'Reads through the cache, by outcome and tier of the entry.',
+  evalgate_cache_undecryptable_total:
+    'Copies in Redis that could not be decrypted and counted as none, by reason: unknown-key (of a key that CACHE_ENCRYPTION_KEYS lacks), altered.',
   evalgate_config_last_reload_successful: '1 if the configuration that was read last is in force, 0 if it was invalid.',
   evalgate_config_last_success_timestamp_seconds: 'When the configuration in force was read, Unix time.',
   evalgate_config_reloads_total:
@@ -148,6 +151,7 @@ export class Metrics {
   readonly recordsLeftOut = this.#counter('evalgate_store_records_left_out_total', 'resource');
   readonly cacheReads = this.#counter('evalgate_cache_reads_total', 'class', 'outcome', 'tier');
   readonly cacheMisses = this.#counter('evalgate_cache_misses_total', 'class', 'reason');
+  readonly undecryptable = this.#counter('evalgate_cache_undecryptable_total', 'reason');
   readonly entryAges = this.#histogram('evalgate_cache_entry_age_seconds', AGE_SECONDS, 'class');
   readonly leaseWaits = this.#histogram('evalgate_cache_lease_wait_seconds', SECONDS, 'class', 'end');
   readonly redisCommandDurations = this.#histogram('evalgate_redis_command_duration_seconds', REDIS_SECONDS, 'role');
@@ -159,6 +163,7 @@ export class Metrics {
   /** `droppedLines`: how many lines of the log were dropped by now. */
   constructor(version: string, droppedLines: () => number = () => 0) {
     for (const result of ['success', 'failure']) this.configReloads.inc({ result }, 0);
+    for (const reason of UNDECRYPTABLE_REASONS) this.undecryptable.inc({ reason }, 0);
     for (const reason of CUT_REASONS) this.connectionsCut.inc({ reason }, 0);
     const build = this.#gauge('evalgate_build_info', { aggregator: 'first', labelNames: ['version', 'node'] });
     build.set({ version, node: process.versions.node }, 1);

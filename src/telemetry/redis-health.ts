@@ -51,6 +51,8 @@ export interface TrackedRedis {
   readonly graceMs: number;
   /** Knows whether all keys were lost. */
   readonly registry: Pick<KeyDirectory, 'census'>;
+  /** How cached records are protected there. */
+  readonly protection: string;
   /** Whether there are demo keys, which are in memory and let in whatever Redis does. */
   readonly hasDemoKeys: boolean;
 }
@@ -179,8 +181,9 @@ export class RedisHealth {
     const { health, isOne } = this.#options;
     this.#links = redis.links;
     const one = { okMessage: 'Redis answers again', ...(isOne ? { loggedAs: 'redis' } : {}) };
-    health.add({ name: 'redis-state', ...one, check: () => this.#checkRedis('state') });
-    health.add({ name: 'redis-cache', ...one, check: () => this.#checkRedis('cache') });
+    health.add({ name: 'redis-state', ...one, check: () => this.#checkRedis('state', '') });
+    const checkCache = (): DependencyState => this.#checkRedis('cache', `; ${redis.protection}`);
+    health.add({ name: 'redis-cache', ...one, check: checkCache });
     const exactAgain = 'quotas: exact over all processes again';
     health.add({ name: 'quota', okMessage: exactAgain, check: () => this.#checkQuota(redis.processes()) });
     const agreesAgain = 'the clock of this process agrees with that of Redis again';
@@ -243,7 +246,8 @@ export class RedisHealth {
     return refusalOf(this.#beatRefusal, 'REDIS_URL') === null ? this.#quotaFailure?.reason : this.#beatRefusal;
   }
 
-  #checkRedis(role: RedisRole): DependencyState {
+  /** `more` ends the detail if all is well. */
+  #checkRedis(role: RedisRole, more: string): DependencyState {
     const connectivity = this.#connectivity[role];
     if (connectivity === 'disconnected') return this.#checkDisconnected(role);
     if (connectivity === 'subscriptionLost') {
@@ -262,7 +266,7 @@ export class RedisHealth {
     }
     // A limit that somebody set and that holds is no trouble of Redis.
     const budget = role === 'cache' && this.#excess !== null ? `; ${describeExcess(this.#excess)}` : '';
-    return { status: 'ok', detail: `answers, and its messages arrive${budget}` };
+    return { status: 'ok', detail: `answers, and its messages arrive${budget}${more}` };
   }
 
   #checkDisconnected(role: RedisRole): DependencyState {

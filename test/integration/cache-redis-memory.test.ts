@@ -110,14 +110,14 @@ describe('above cache.redis', () => {
 
   test('/readyz says so, the log has one line for its begin and one for its end, and then new answers are stored', async () => {
     expect(await detail()).toMatch(
-      /^answers, and its messages arrive; new answers are kept in memory only: the cache has some \d+\.\d MB of 1\.0 MB \(cache\.redis\)$/,
+      /^answers, and its messages arrive; new answers are kept in memory only: the cache has some \d+\.\d MB of 1\.0 MB \(cache\.redis\); cached records are not encrypted$/,
     );
     expect(logOf(world.here, OVER)).toMatchObject([{ level: 'warn', limit: 'budget' }]);
     const raw = await world.raw();
     for (const name of await world.names(`${prefix}filling-*`)) await raw.del(name);
     await budgetIs('within');
     expect([logOf(world.here, OVER).length, logOf(world.here, WITHIN)]).toMatchObject([1, [{ level: 'info' }]]);
-    expect(await detail()).toBe('answers, and its messages arrive');
+    expect(await detail()).toBe('answers, and its messages arrive; cached records are not encrypted');
     const reader = await world.reader(GET_CALL);
     await reader.ask();
     expect(await namesOf(reader)).not.toEqual([]);
@@ -145,7 +145,7 @@ describe('with keys and limits in the same Redis', () => {
     await limitMemory(1.05);
     await budgetIs('over');
     expect(await detail()).toMatch(
-      /; new answers are kept in memory only: \d+\.\d MB are in use, and above \d+\.\d MB the memory \(maxmemory\) is for keys and limits$/,
+      /; new answers are kept in memory only: \d+\.\d MB are in use, and above \d+\.\d MB the memory \(maxmemory\) is for keys and limits; cached records are not encrypted$/,
     );
     expect(logOf(world.here, OVER)).toMatchObject([{ limit: 'reserve' }]);
     const reader = await world.reader(GET_CALL);

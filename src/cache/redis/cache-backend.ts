@@ -7,6 +7,7 @@ import { withDeadline } from '../../time/timers.ts';
 import type { MemoryTier } from '../memory-tier.ts';
 import type { CacheClass } from '../ttl-policy.ts';
 import { RedisBudget, type RedisBudgetOptions } from './budget.ts';
+import { type RecordCipher, UndecryptableError } from './encryption.ts';
 import { RedisSharedCache } from './redis-shared-cache.ts';
 import { StateSync, type StateSyncOptions } from './state-sync.ts';
 
@@ -15,6 +16,8 @@ export interface CacheBackendOptions extends Omit<RedisBudgetOptions, 'names'>, 
   readonly state: RedisLink;
   /** Names the store whose answers are cached, in letters and digits: answers of another store are kept apart. */
   readonly store: string;
+  /** Encrypts the records that are stored in the cache Redis. */
+  readonly cipher: RecordCipher;
   /** The memory tier of this process. It is not used while changes may be missed (C8: memory is dropped then). */
   readonly memory: MemoryTier;
   /**
@@ -22,6 +25,8 @@ export interface CacheBackendOptions extends Omit<RedisBudgetOptions, 'names'>, 
    * could not be kept for a TTL that was made longer (`keep`).
    */
   readonly onFailed: (operation: 'decode' | 'recheck' | 'keep', error: unknown) => void;
+  /** A stored record can't be decrypted. It counts as none. */
+  readonly onUndecryptable: (error: UndecryptableError) => void;
   /** `reason`: why it is disconnected; null otherwise. */
   readonly onConnectivity: (role: RedisRole, now: Connectivity, reason: unknown) => void;
 }
@@ -64,7 +69,10 @@ export class CacheBackend {
       self: randomUUID(),
       leaseMs: LEASE_MS,
       purges: this.state.purges,
-      onBroken: (error) => options.onFailed('decode', error),
+      onBroken: (error) => {
+        if (error instanceof UndecryptableError) options.onUndecryptable(error);
+        else options.onFailed('decode', error);
+      },
     });
     // A Cluster answers if all of it does: the state lies at one of its nodes, and messages may come from any.
     const lookAtState = async (): Promise<void> => {

@@ -13,6 +13,7 @@ import type { Tagged } from '../purge-log.ts';
 import type { Tag } from '../purge-log.ts';
 import { isOfKey } from '../request.ts';
 import { CACHE_CLASSES, TTL_NAMES, type TtlPolicy, type TtlState } from '../ttl-policy.ts';
+import { type RecordCipher, UndecryptableError } from './encryption.ts';
 
 /** Goes up with every change that an older release could not read, together with KEY_VERSION in request.ts. */
 const ENTRY_VERSION = 2;
@@ -45,6 +46,8 @@ const answerSchema = z.discriminatedUnion('kind', [
     bytes: z.int().nonnegative(),
     coding: z.enum(['identity', 'zstd']),
     decodedBytes: z.int().nonnegative(),
+    /** The key with which the body is encrypted, after it was coded; none if it is not. */
+    keyId: z.string().optional(),
   }),
   z.object({ kind: z.literal('absent'), code: z.enum(['NOT_FOUND', 'NOT_READY']) }),
 ]);
@@ -63,11 +66,19 @@ const metaSchema = z.object({
 type Meta = z.output<typeof metaSchema>;
 type FoundMeta = Extract<Meta['answer'], { kind: 'found' }>;
 
+/** The place of an entry in Redis. */
+export interface EntryPlace {
+  readonly key: string;
+  /** The name there of the key's entry; that of a negative entry is not used. */
+  readonly name: string;
+  readonly cipher: RecordCipher;
+}
+
 /** The arguments with which scripts write an entry. Scripts read `filledAtMs`, `fetchedAtMs` and `position` of `meta`. */
 export type EntryArgs = readonly [meta: string, body: Buffer, keepMs: number];
 
 export async function encodeEntry(
-  key: string,
+  { key, name, cipher }: EntryPlace,
   stored: StoredEntry,
   ttl: Pick<TtlPolicy, 'stateOf'>,
 ): Promise<EntryArgs> {
@@ -90,7 +101,11 @@ export async function encodeEntry(
   const isCompressed = plain.length >= COMPRESS_FROM_BYTES;
   const coding = isCompressed ? 'zstd' : 'identity';
   const body = isCompressed ? await compress(plain) : plain;
-  return [write({ kind: 'found', etag, bytes, coding, decodedBytes: plain.length }), body, keepMs];
+  const found = { kind: 'found', etag, bytes, coding, decodedBytes: plain.length } as const;
+  const { keyId } = cipher;
+  if (keyId === null) return [write(found), body, keepMs];
+  const meta = write({ ...found, keyId });
+  return [meta, cipher.encrypt(keyId, body, { name, meta }), keepMs];
 }
 
 /** For those who wait for it: an entry of a class whose TTLs are all 0 is kept so long, too. */
@@ -129,13 +144,17 @@ function keptMs(ttls: readonly number[]): number {
   return Math.min(MAX_KEPT_MS, Math.max(LEAST_KEPT_MS, wholeMs));
 }
 
-/** The entry in the two fields of its hash; null if there is none, or if it is broken, which is reported. */
+/**
+ * The entry in the two fields of its hash; null if there is none, or if it is broken, which is reported: with an
+ * UndecryptableError if no key can read it.
+ */
 export async function decodeEntry(
-  key: string,
-  [meta, body]: readonly unknown[],
+  { key, name, cipher }: EntryPlace,
+  [metaField, body]: readonly unknown[],
   onBroken: (error: Error) => void,
 ): Promise<StoredEntry | null> {
-  if (!Buffer.isBuffer(meta)) return null;
+  if (!Buffer.isBuffer(metaField)) return null;
+  const meta = metaField.toString();
   try {
     const {
       kind,
@@ -145,11 +164,13 @@ export async function decodeEntry(
       position,
       answer,
       ...about
-    } = metaSchema.parse(JSON.parse(meta.toString()));
+    } = metaSchema.parse(JSON.parse(meta));
     if (about.key !== key) throw new RangeError(`it is the entry of ${about.key}`);
     if (answer.kind === 'found' && !Buffer.isBuffer(body)) return null;
     const bytes = Buffer.isBuffer(body) ? body : NO_BYTES;
-    const read = answer.kind === 'absent' ? answer : await readFound({ key, kind, answer }, bytes);
+    const open = ({ keyId }: FoundMeta): Buffer =>
+      keyId === undefined ? bytes : cipher.decrypt(keyId, bytes, { name, meta });
+    const read = answer.kind === 'absent' ? answer : await readFound({ key, kind, answer }, open(answer));
     return { kind, entry: new Entry(read, filledAtMs), tags, epoch: position, receivedAtMs };
   } catch (error) {
     onBroken(asBroken(key, error));
@@ -209,6 +230,7 @@ async function decompressed(bytes: Buffer, maxOutputLength: number): Promise<Buf
 
 /** Names no values: a broken entry may be somebody's record. */
 function asBroken(key: string, cause: unknown): Error {
+  if (cause instanceof UndecryptableError) return cause;
   return new Error(`what is stored of ${key} is no entry: ${reasonOf(cause)}`);
 }
 

@@ -19,12 +19,14 @@ import { workspaceIn } from '../entry.ts';
 import type { Completed, Completion, FlightFailure, Lease } from '../shared-cache.ts';
 import type { TtlPolicy } from '../ttl-policy.ts';
 import type { RedisBudget } from './budget.ts';
+import type { RecordCipher } from './encryption.ts';
 import { encodeEntry, ENTRY_LUA } from './entry-format.ts';
 import type { FlightChannel } from './flight-channel.ts';
 
 export interface LeaseOptions {
   readonly cache: RedisLink;
   readonly ttl: Pick<TtlPolicy, 'stateOf'>;
+  readonly cipher: RecordCipher;
   readonly timers: Timers;
   /** How long a lease holds without being renewed. */
   readonly leaseMs: number;
@@ -173,7 +175,8 @@ export class RedisLease implements Lease {
    * copies; those who have none notice nothing.
    */
   async complete({ entry, negative }: Completed): Promise<Completion> {
-    const { key, audience, names, ttl, channel, budget } = this.#parts;
+    const { key, audience, names, cipher, ttl, channel, budget } = this.#parts;
+    const place = { key, name: names.entry, cipher };
     const filledAtMs = entry?.entry.requestedAtMs ?? 0;
     const workspaceId = entry === null ? null : workspaceIn(entry);
     const args = [
@@ -181,8 +184,8 @@ export class RedisLease implements Lease {
       // If the entry is not stored, the others must not drop their copies for it.
       channel.message({ end: 'released', key, audience }),
       Number(budget.isOver && entry?.entry.answer.kind === 'found'),
-      ...(entry === null ? NO_ENTRY : await encodeEntry(key, entry, ttl)),
-      ...(negative === null ? NO_ENTRY : await encodeEntry(key, negative, ttl)),
+      ...(entry === null ? NO_ENTRY : await encodeEntry(place, entry, ttl)),
+      ...(negative === null ? NO_ENTRY : await encodeEntry(place, negative, ttl)),
     ];
     const reply = await redisSpan('cache', 'EVALSHA entry', this.#end(COMPLETE, [names.entry, names.negative], args));
     if (reply === LOST) return 'lost';

@@ -22,7 +22,15 @@ import type {
   SharedCacheAdmin,
 } from '../shared-cache.ts';
 import type { CacheClass } from '../ttl-policy.ts';
-import { decodeEntry, decodeTagged, encodeEntry, ENTRY_LUA, parseJson, retentionOf } from './entry-format.ts';
+import {
+  decodeEntry,
+  decodeTagged,
+  encodeEntry,
+  ENTRY_LUA,
+  type EntryPlace,
+  parseJson,
+  retentionOf,
+} from './entry-format.ts';
 import { FlightChannel, type FlightChannelOptions } from './flight-channel.ts';
 import type { SharedPurgeLog } from './state-sync.ts';
 import { ACQUIRE, type CallNames, failureSchema, type LeaseOptions, RedisLease } from './leases.ts';
@@ -119,7 +127,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     this.#assertUsable();
     const { cache: link, names, onBroken } = this.#options;
     const fields = await link.run((client) => client.hmgetBuffer(names.of(key).entry, 'meta', 'body'));
-    return await decodeEntry(key, fields, onBroken);
+    return await decodeEntry(this.#placeOf(key), fields, onBroken);
   }
 
   async lookUp(key: string, reader: Pick<Reader, 'workspaceIds'>): Promise<Shared> {
@@ -136,15 +144,15 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
 
   async backfill(entries: readonly Keyed[]): Promise<void> {
     this.#assertUsable();
-    const { cache: link, names, ttl, budget, clock } = this.#options;
+    const { cache: link, ttl, budget, clock } = this.#options;
     const stores = Promise.all(
       entries.map(async ({ key, stored }) => {
         const { requestedAtMs, answer } = stored.entry;
         const isOnlyReplaced = budget.isOver && answer.kind === 'found';
-        const args = [...(await encodeEntry(key, stored, ttl)), requestedAtMs, Number(isOnlyReplaced)];
+        const place = this.#placeOf(key);
+        const args = [...(await encodeEntry(place, stored, ttl)), requestedAtMs, Number(isOnlyReplaced)];
         // No lease guards it: a process that was stopped may come so late that a purge of it is forgotten.
-        if (clock.nowMs() - requestedAtMs < LATE_MS)
-          await runScript(link, BACKFILL, { keys: [names.of(key).entry], args });
+        if (clock.nowMs() - requestedAtMs < LATE_MS) await runScript(link, BACKFILL, { keys: [place.name], args });
       }),
     );
     await redisSpan('cache', 'EVALSHA entry', stores, entries.length);
@@ -251,10 +259,11 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
       ]),
     );
     let isBroken = false;
-    const entry = await decodeEntry(key, [meta, body], () => (isBroken = true));
+    const place = this.#placeOf(key);
+    const entry = await decodeEntry(place, [meta, body], () => (isBroken = true));
     return {
       entry: kept(entry, keptMs, meta, body),
-      negative: kept(await decodeEntry(key, [negativeMeta], () => {}), negativeKeptMs, negativeMeta),
+      negative: kept(await decodeEntry(place, [negativeMeta], () => {}), negativeKeptMs, negativeMeta),
       isBroken,
     };
   }
@@ -287,10 +296,11 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
   /** The reply of a script: the fields of the entry, when the answer was requested instead, the negative entry's meta. */
   async #decode(key: string, [meta, body, replacedAtMs, negative]: readonly unknown[]): Promise<Shared> {
     const { onBroken } = this.#options;
+    const place = this.#placeOf(key);
     return {
-      entry: await decodeEntry(key, [meta, body], onBroken),
+      entry: await decodeEntry(place, [meta, body], onBroken),
       replacedAtMs: Buffer.isBuffer(replacedAtMs) ? Number(replacedAtMs.toString()) : null,
-      negative: await decodeEntry(key, [negative], onBroken),
+      negative: await decodeEntry(place, [negative], onBroken),
     };
   }
 
@@ -300,6 +310,11 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     const shared = meta === null ? null : decodeTagged(meta, onBroken);
     if (shared === null) return;
     memory.deleteOlder(key, { filledAtMs: shared.requestedAtMs, workspaceId: workspaceIn(shared) });
+  }
+
+  #placeOf(key: string): EntryPlace {
+    const { names, cipher } = this.#options;
+    return { key, name: names.entry(key), cipher };
   }
 
   #callNames(key: string, audience: string, workspaceSet: string): CallNames {

@@ -28,7 +28,7 @@ const TRIAL_TTL_MS = 5000;
 const MESSAGE_WITHIN_MS = 2000;
 
 /** Checks REDIS_URL, and REDIS_CACHE_URL if it is set. Never rejects. */
-export async function checkRedis({ redis, cache: { redisBytes } }: Config): Promise<readonly Check[]> {
+export async function checkRedis({ redis, cache: { redisBytes, encryptionKeys } }: Config): Promise<readonly Check[]> {
   const { url, cacheUrl, timeoutMs } = redis;
   if (url === null) {
     return [checksNamed('redis').skipped('not configured: keys, quotas and cache are in the memory of one process')];
@@ -40,12 +40,21 @@ export async function checkRedis({ redis, cache: { redisBytes } }: Config): Prom
   ]);
   const isSame = cache?.runIds.some((id) => state.runIds.includes(id)) ?? false;
   const purpose = { use: cache === null || isSame ? 'both' : 'state', hasCacheBudget: redisBytes !== null } as const;
-  if (!isSame) return [...state.checks(purpose), ...(cache?.checks({ use: 'cache' }) ?? [])];
+  const encryption = checkEncryption(encryptionKeys.length);
+  if (!isSame) return [...state.checks(purpose), ...(cache?.checks({ use: 'cache' }) ?? []), encryption];
   const shared = redisChecks('cache').warn(
     'leads to the same Redis as REDIS_URL, with one memory and one maxmemory-policy for both',
     'Leave REDIS_CACHE_URL out, or set it to another Redis.',
   );
-  return [...state.checks(purpose), shared];
+  return [...state.checks(purpose), shared, encryption];
+}
+
+/** That unencrypted records cross a network is a warning of the configuration. */
+function checkEncryption(keys: number): Check {
+  const { ok, skipped } = checksNamed('encryption');
+  if (keys === 0) return skipped('CACHE_ENCRYPTION_KEYS is not set: cached records are in Redis as they are');
+  const others = keys === 1 ? '' : `; ${keys} keys decrypt`;
+  return ok(`cached records in Redis are encrypted (AES-256-GCM)${others}`);
 }
 
 function redisChecks(role: RedisRole): Checks {

@@ -91,7 +91,7 @@ describe('environment variables', () => {
   });
 
   test('a cache time that is none is refused with the one that was meant', () => {
-    const known = VARIABLES.map(({ name }) => name).filter((name) => name.startsWith('CACHE_'));
+    const known = VARIABLES.map(({ name }) => name).filter((name) => /^CACHE_.*_(?:FRESH|STALE|ERROR)$/.test(name));
     expect(faultsOf({ CACHE_DEALINSIGHTS_STALE: '10m' })).toEqual([
       `CACHE_DEALINSIGHTS_STALE: given "10m"; there is no such cache time; did you mean CACHE_DEAL_INSIGHTS_STALE?; allowed: one of ${known.join(', ')}`,
     ]);
@@ -154,7 +154,7 @@ describe('the file', () => {
     ],
     [
       'cache: {redisBytes: 512MB}',
-      'cache.redisBytes (my.yaml): there is no such setting; did you mean "redis"?; allowed: memory, redis, classes',
+      'cache.redisBytes (my.yaml): there is no such setting; did you mean "redis"?; allowed: memory, redis, encryptionKeys, classes',
     ],
     [
       'telemetry: {}\n',
@@ -166,7 +166,7 @@ describe('the file', () => {
     ],
     [
       'cache: 3',
-      'cache (my.yaml): it is a section, and one value was given; allowed: a section with any of memory, redis, classes',
+      'cache (my.yaml): it is a section, and one value was given; allowed: a section with any of memory, redis, encryptionKeys, classes',
     ],
     ['a: b: c', 'my.yaml: it cannot be read as YAML: block as implicit key at line 1, column 4;'],
     ['server:\n  port: 1\n  port: 2', 'my.yaml: it cannot be read as YAML: duplicate key at line 3, column 3;'],
@@ -273,6 +273,20 @@ describe('values that are each allowed, and not together', () => {
     expect(tokens.map(({ name, role, token }) => [name, role, token])).toEqual(expected);
   });
 
+  test.each<[Env, boolean]>([
+    [{ REDIS_URL: 'redis://10.0.0.7' }, true],
+    [{ REDIS_URL: 'redis://redis' }, true],
+    [{ REDIS_URL: 'redis+cluster://127.0.0.1,redis' }, true],
+    [{ REDIS_URL: 'redis://redis', REDIS_CACHE_URL: 'redis://localhost' }, false],
+    [{ REDIS_URL: 'redis://[::1]' }, false],
+    [{ REDIS_URL: 'rediss://redis' }, false],
+    [{ REDIS_URL: 'redis://redis', CACHE_ENCRYPTION_KEYS: Buffer.alloc(32).toString('base64') }, false],
+  ])('with %j cached records cross a network unencrypted: %s', (env, isExposed) => {
+    const warning =
+      'REDIS_URL: cached records cross the network unencrypted. Set CACHE_ENCRYPTION_KEYS (make one: openssl rand -base64 32), or use TLS (rediss://).';
+    expect(loadConfig({ env }).warnings).toEqual(isExposed ? [warning] : []);
+  });
+
   test.each<[Env, readonly string[]]>([
     [
       { UPSTREAM_URl: 'http://store' },
@@ -288,7 +302,7 @@ describe('values that are each allowed, and not together', () => {
         'REDIS_PASSWORD is set and is no setting of evalgate. Those that begin with REDIS_ are REDIS_URL, REDIS_URL_FILE, REDIS_CACHE_URL, REDIS_CACHE_URL_FILE.',
       ],
     ],
-    [{ REDIS_URL: 'redis://h' }, []],
+    [{ REDIS_URL: 'redis://127.0.0.1' }, []],
     [{ Port: '1' }, ['Port is set and is no setting of evalgate: did you mean PORT?']],
     // Common names that are near ours, and what Kubernetes sets for a service that is called redis.
     [{ PATH: '/bin', HOME: '/', HOSTNAME: 'h', USER: 'u', WORKER: '1' }, []],

@@ -1,4 +1,5 @@
 /** Every environment variable: what it sets, a value that it takes, and values that it refuses. */
+import { createSecretKey } from 'node:crypto';
 
 export interface Variable {
   readonly name: string;
@@ -26,6 +27,13 @@ const REDIS =
 const TOKENS =
   'one token, or name=token or name:role=token pairs with commas between them; a role is one of viewer, operator, keys, admin (the default); a token is 1 to 512 visible ASCII characters without spaces and commas';
 const TOKEN = '1 to 4096 visible ASCII characters without spaces';
+const KEYS =
+  'one or more keys of 32 bytes in base64, with commas between them: the first encrypts, all decrypt; make one with: openssl rand -base64 32';
+const KEY_A = Buffer.alloc(32, 'a');
+const KEY_B = Buffer.alloc(32, 'b');
+const TWO_KEYS = `${KEY_A.toString('base64')}, ${KEY_B.toString('base64')}`;
+const SHORT_KEY = Buffer.alloc(24, 'hunter2').toString('base64');
+const NO_KEYS = [SHORT_KEY, `${KEY_A.toString('base64')},`, `${KEY_A.toString('base64')},${KEY_A.toString('base64')}`];
 const LEVELS = 'one of trace, debug, info, warn, error, fatal, silent';
 const duration = (from: string, to: string): string =>
   `a duration like 250ms, 30s, 5m, 2h, 7d or 0s, from ${from} to ${to}`;
@@ -61,6 +69,9 @@ export const PROBLEMS: Readonly<Record<string, string>> = {
   'alice=a,bob=a': 'the token of part 2 is given twice',
   'eve:Viewer=a': `part 1 ${NO_ROLE}`,
   'alice=a,eve:=b': `part 2 ${NO_ROLE}`,
+  [SHORT_KEY]: 'key 1 has 24 bytes instead of 32',
+  [NO_KEYS[1] ?? '']: 'key 2 (between commas) is not in base64',
+  [NO_KEYS[2] ?? '']: 'key 2 is given twice',
   'gate:8081': '"gate:8081" is none',
   'hunter2:6379':
     'it is none of redis://host:port, redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/primary (rediss for TLS)',
@@ -99,6 +110,14 @@ const ROWS: readonly Row[] = [
   ['KEY_GRACE', 'keys.grace', '2h', 7_200_000, duration('0s', '7d'), ['10', '8d'], 'keys.graceMs'],
   ['RATE_LIMIT_PER_MINUTE', 'rateLimit.perMinute', '1', 1, LIMIT, ['0', '1000000001', '1e3']],
   ['RATE_LIMIT_PER_HOUR', 'rateLimit.perHour', '1000000000', 1_000_000_000, LIMIT, ['0', '1000000001', '1e3']],
+  [
+    'CACHE_ENCRYPTION_KEYS',
+    'cache.encryptionKeys',
+    TWO_KEYS,
+    [createSecretKey(KEY_A), createSecretKey(KEY_B)],
+    KEYS,
+    NO_KEYS,
+  ],
   ...['list', 'evaluation', 'transcript', 'scorecard', 'rubric', 'dealInsights', 'notFound'].flatMap((cacheClass) =>
     ['fresh', 'stale', 'error'].map((time, place): Row => {
       const name = cacheClass.replaceAll(/(?=[A-Z])/g, '_').toUpperCase();
@@ -118,7 +137,7 @@ const ROWS: readonly Row[] = [
   ['LOG_LEVEL', 'log.level', 'silent', 'silent', LEVELS, ['INFO']],
 ];
 
-const SECRETS = ['ADMIN_TOKEN', 'REDIS_URL', 'REDIS_CACHE_URL', 'UPSTREAM_TOKEN'];
+const SECRETS = ['ADMIN_TOKEN', 'CACHE_ENCRYPTION_KEYS', 'REDIS_URL', 'REDIS_CACHE_URL', 'UPSTREAM_TOKEN'];
 
 export const VARIABLES: readonly Variable[] = ROWS.map((row) => {
   const [name, key, written, value, allowed, refused, path = key] = row;
