@@ -58,9 +58,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   warnOfOtherStores({ members: instances, store: store.identity, logger, timers });
   const ofStore = { link: state, store: store.identity, timers };
   const { maxRequestsPerSecond: perSecond } = config.upstream;
-  if (perSecond !== null) {
-    store.guard.limitBy(createRedisCallRate({ ...ofStore, perSecond, processes, clock }));
-  }
+  if (perSecond !== null) store.guard.limitBy(createRedisCallRate({ ...ofStore, perSecond, processes, clock }));
   const quota = new FailoverLimiter({ link: state, clock, processes, timeoutMs, hooks: redis.quotaHooks });
   const ofProcess = { ...ofStore, self: instances.id };
   const onBroken = warnOnce(logger, 'a message of the fleet cannot be read, and is left out');
