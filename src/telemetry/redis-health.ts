@@ -52,7 +52,7 @@ export interface TrackedRedis {
   /** Knows whether all keys were lost. */
   readonly registry: Pick<KeyDirectory, 'census'>;
   /** How cached records are protected there. */
-  readonly protection: string;
+  readonly protection: () => string;
   /** Whether there are demo keys, which are in memory and let in whatever Redis does. */
   readonly hasDemoKeys: boolean;
 }
@@ -182,7 +182,7 @@ export class RedisHealth {
     this.#links = redis.links;
     const one = { okMessage: 'Redis answers again', ...(isOne ? { loggedAs: 'redis' } : {}) };
     health.add({ name: 'redis-state', ...one, check: () => this.#checkRedis('state', '') });
-    const checkCache = (): DependencyState => this.#checkRedis('cache', `; ${redis.protection}`);
+    const checkCache = (): DependencyState => this.#checkRedis('cache', `; ${redis.protection()}`);
     health.add({ name: 'redis-cache', ...one, check: checkCache });
     const exactAgain = 'quotas: exact over all processes again';
     health.add({ name: 'quota', okMessage: exactAgain, check: () => this.#checkQuota(redis.processes()) });
