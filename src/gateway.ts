@@ -15,7 +15,7 @@ import { UNSHARED } from './cache/shared-cache.ts';
 import { TtlPolicy } from './cache/ttl-policy.ts';
 import { type Clock, systemClock } from './time/clock.ts';
 import { originOf, redactedConfig, reload } from './config/effective.ts';
-import type { LoadedConfig } from './config/load.ts';
+import { keptOr, type LoadedConfig } from './config/load.ts';
 import type { SecretFault, SecretsLook } from './config/secret-files.ts';
 import { createPublicApp } from './http/app.ts';
 import { createResolver } from './http/explain.ts';
@@ -113,7 +113,8 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const { lookAtSecrets: refreshToken = async () => {}, secretFaults = [] } = options;
   const outside = { upstream, memory: answerMemory, hooks: hooks.store, sample, maintenance, clock, timers };
   const store = await openStore({ ...outside, refreshToken });
-  const shared = { ...reporting, config, memory, answerMemory, ttl, maintenance, store, workers, timers };
+  const readFile = keptOr(loaded.files);
+  const shared = { ...reporting, config, readFile, memory, answerMemory, ttl, maintenance, store, workers, timers };
   const backend = await openBackend(shared).catch(async (error: unknown) => {
     await store.close();
     throw error;

@@ -59,6 +59,8 @@ export interface Backend {
 
 export interface BackendOptions {
   readonly config: Config;
+  /** Reads the files that a Redis address names, as they were when the configuration was read. */
+  readonly readFile: (path: string) => string;
   readonly health: Health;
   readonly metrics: Metrics;
   /** The three parts of this process that the backend keeps up to date with the other processes. */

@@ -10,7 +10,7 @@ import { RedisFleet } from '../cache/redis/redis-fleet.ts';
 import { CACHE_CLASSES } from '../cache/ttl-policy.ts';
 import { WhatIf } from '../cache/what-if/what-if.ts';
 import type { Config } from '../config/config.ts';
-import type { LoadedConfig } from '../config/load.ts';
+import { keptOr, type LoadedConfig } from '../config/load.ts';
 import { isCacheExposed } from '../config/cross-checks.ts';
 import { MemoryRegistry, overlayLookup } from '../keys/memory-registry.ts';
 import { RedisRegistry } from '../keys/redis-registry.ts';
@@ -60,7 +60,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   const { workers } = options;
   const stats = new Stats(clock, { ...ofProcess, siblings: workers === null ? null : () => workers.counts() });
   const sweep = sweepPurges(options, cache, instances);
-  const secrets = followSecrets(config, cipher);
+  const secrets = followSecrets(config, { state, cache: cacheLink, cipher });
   redis.track({ ...tracked(config, instances), links: [state, cacheLink], registry, ...secrets });
   return {
     keys: overlayLookup(transientKeys, registry),
@@ -100,14 +100,14 @@ function openRegistry({ config, health, clock, timers, logger }: BackendOptions,
 
 /** The links to the state Redis and to the cache Redis. `cacheUrl`: null if one Redis has both roles. */
 function openLinks(
-  { config, metrics, logger }: BackendOptions,
+  { config, readFile, metrics, logger }: BackendOptions,
   { url, cacheUrl }: { readonly url: string; readonly cacheUrl: string | null },
 ): readonly [state: RedisLink, cache: RedisLink] {
   const { timeoutMs } = config.redis;
   const onCommand = redisCommandHook(metrics);
   const connect = (role: RedisRole, address: string): RedisLink => {
     try {
-      return new RedisLink({ url: address, timeoutMs, onCommand, role });
+      return new RedisLink({ url: address, readFile, timeoutMs, onCommand, role });
     } catch (error) {
       if (!(error instanceof RedisAddressError)) throw error;
       throw new StartError(`${role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL'}: ${error.message}.`);
@@ -135,13 +135,17 @@ function tracked(
   };
 }
 
-/** Goes over to the secrets that `use` is called with. */
-function followSecrets(started: Config, cipher: RecordCipher) {
+/** Goes over to the secrets of each new configuration. */
+function followSecrets(started: Config, { state, cache, cipher }: Pick<CacheParts, 'state' | 'cache' | 'cipher'>) {
   let config = started;
   return {
     useSecrets: (loaded: LoadedConfig): void => {
       ({ config } = loaded);
       cipher.use(config.cache.encryptionKeys);
+      const { url, cacheUrl } = config.redis;
+      const readFile = keptOr(loaded.files);
+      if (url !== null) state.reconnect({ url, readFile });
+      if (url !== null) cache.reconnect({ url: cacheUrl ?? url, readFile });
     },
     protection: (): string => {
       if (config.cache.encryptionKeys.length > 0) return 'cached records are encrypted';

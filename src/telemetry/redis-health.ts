@@ -266,7 +266,15 @@ export class RedisHealth {
     }
     // A limit that somebody set and that holds is no trouble of Redis.
     const budget = role === 'cache' && this.#excess !== null ? `; ${describeExcess(this.#excess)}` : '';
-    return { status: 'ok', detail: `answers, and its messages arrive${budget}${more}` };
+    return { status: 'ok', detail: `answers, and its messages arrive${budget}${more}${this.#pendingSecrets(role)}` };
+  }
+
+  /** Says why new secrets of its address are not in use yet. */
+  #pendingSecrets(role: RedisRole): string {
+    const reason = this.#links.find((link) => link.role === role)?.pendingReason ?? null;
+    if (reason === null) return '';
+    const code = refusalOf(reason, 'REDIS_URL')?.code ?? codeOf(reason) ?? 'no answer yet';
+    return `; the new secrets of its address are tried (${code}), and the old ones stay in use until they are accepted`;
   }
 
   #checkDisconnected(role: RedisRole): DependencyState {

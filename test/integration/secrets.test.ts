@@ -7,8 +7,9 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { z } from 'zod';
 import { GatewayProcess } from '../support/process.ts';
 import { anEvaluation } from '../support/records.ts';
-import { namesIn, withClient } from '../support/redis/client.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { RedisLink } from '../../src/redis/connection.ts';
+import { atEach, namesIn, withClient } from '../support/redis/client.ts';
+import { spawnCluster, spawnSentinels, startRedis, type TestRedis } from '../support/redis.ts';
 import { createStoreServer, type StoreServer } from '../support/store-server.ts';
 
 /** The machine may do other things too. */
@@ -103,10 +104,10 @@ const cold = (): string => `/v2/calls/ev_${(reads += 1)}`;
 const tokensSent = (): readonly (string | undefined)[] => store.requests.map(({ headers }) => headers.authorization);
 
 describe.each(['1', '2'])('with %s serving processes', (WORKERS) => {
+  beforeAll(() => redis.flush());
   const shared = () => ({ WORKERS, REDIS_URL: redis.url });
 
   test("the store's token: read again when the store refuses it, and when it has changed", async () => {
-    await redis.flush();
     store.acceptOnly('first');
     const file = await fileOf('first');
     const gateway = await start({ ...shared(), UPSTREAM_TOKEN_FILE: file.path });
@@ -211,4 +212,103 @@ test('a change is found without a signal; a file that cannot be used changes not
   await expect
     .poll(() => gateway.logged(CHANGED).map(({ secrets }) => secrets), SOON)
     .toEqual([['UPSTREAM_TOKEN_FILE'], ['CACHE_ENCRYPTION_KEYS_FILE']]);
+});
+
+/** Lets that user in with that password and no other, at every server. */
+async function setPassword(at: Pick<TestRedis, 'servers'>, user: string, password: string): Promise<void> {
+  await atEach(at, (client) =>
+    client.call('ACL', 'SETUSER', user, 'on', 'resetpass', `>${password}`, '+@all', '~*', '&*'),
+  );
+}
+
+/** Connections of that user, messages or not. */
+async function connectionsOf(at: Pick<TestRedis, 'servers'>, user: string): Promise<number> {
+  const lists = await atEach(at, async (client) => String(await client.call('CLIENT', 'LIST')));
+  return lists.join('').match(new RegExp(` user=${user} `, 'g'))?.length ?? 0;
+}
+
+/** The address with that user. */
+const as = (url: string, user: string, password: string): string =>
+  url.replace('://', `://${user}:${encodeURIComponent(password)}@`);
+
+test.each([
+  ['one Redis', () => startRedis()],
+  ['a Cluster', () => spawnCluster()],
+  ['a primary with Sentinels', () => spawnSentinels()],
+] as const)(
+  '%s: its link goes over to another user, and loses no command and no message',
+  async (_what, spawn) => {
+    const server = await spawn();
+    onTestFinished(() => server.close());
+    await setPassword(server, 'one', 'first');
+    const link = new RedisLink({ url: as(server.url, 'one', 'first'), role: 'state', timeoutMs: 2000 });
+    onTestFinished(() => link.close());
+    const outages: string[] = [];
+    const heard = new Set<string>();
+    await expect.poll(() => link.isUp() && link.subscriber.isUp(), SOON).toBe(true);
+    link.onDown((reason) => outages.push(`commands: ${reason.message}`));
+    link.subscriber.onDown((reason) => outages.push(`messages: ${reason.message}`));
+    await link.subscriber.subscribe('news', (message) => heard.add(message));
+    // Without a pause, until the test has what it wants.
+    let sent = 0;
+    const over = new AbortController();
+    onTestFinished(() => over.abort());
+    const sending = (async () => {
+      for (; !over.signal.aborted; sent += 1) await link.run((client) => client.publish('news', String(sent)));
+    })();
+    // The file may change before Redis knows the new user: the old one serves meanwhile.
+    link.reconnect({ url: as(server.url, 'two', 'second') });
+    await expect.poll(() => link.pendingReason?.message, SOON).toMatch(/WRONGPASS|AUTH/);
+    await setPassword(server, 'two', 'second');
+    await expect.poll(() => link.pendingReason, SOON).toBe(null);
+    await expect.poll(() => connectionsOf(server, 'one'), SOON).toBe(0);
+    expect(await connectionsOf(server, 'two')).toBeGreaterThanOrEqual(2);
+    const end = await link.subscriber.subscribe('more', (message) => heard.add(message));
+    over.abort();
+    await sending;
+    await link.run((client) => client.publish('more', 'over'));
+    await expect.poll(() => heard.has('over'), SOON).toBe(true);
+    end();
+    await expect.poll(() => heard.size, SOON).toBe(sent + 1);
+    expect(outages).toEqual([]);
+  },
+  60_000,
+);
+
+describe.each(['1', '2'])('Redis behind %s serving processes', (WORKERS) => {
+  beforeAll(() => redis.flush());
+  test('goes over to a new password, and is found again when the old one is refused at once', async () => {
+    store.acceptOnly('t');
+    await setPassword(redis, 'gate', 'first');
+    const file = await fileOf(as(redis.url, 'gate', 'first'));
+    const gateway = await start({ WORKERS, UPSTREAM_TOKEN: 't', REDIS_URL_FILE: file.path, LOG_LEVEL: 'info' });
+    const key = await gateway.issueKey();
+    expect(await gateway.status(cold(), key)).toBe(200);
+    const ids = async (): Promise<readonly string[]> => {
+      const list = await withClient(redis.url, async (client) => String(await client.call('CLIENT', 'LIST')));
+      return [...list.matchAll(/^id=(\d+) .* user=gate /gm)].map(([, id = '']) => id);
+    };
+    const before = new Set(await ids());
+    await setPassword(redis, 'gate', 'second');
+    await file.write(as(redis.url, 'gate', 'second'));
+    await hangUp(gateway);
+    await expect.poll(async () => (await ids()).filter((id) => before.has(id)), SOON).toEqual([]);
+    expect(await gateway.status(cold(), key)).toBe(200);
+    // Without notice: nobody of that user stays connected, and the old password is refused.
+    await setPassword(redis, 'gate', 'third');
+    await withClient(redis.url, (client) => client.call('CLIENT', 'KILL', 'USER', 'gate'));
+    expect(await gateway.status(cold(), key)).toBe(200);
+    await file.write(as(redis.url, 'gate', 'third'));
+    await hangUp(gateway);
+    await expect.poll(async () => (await gateway.admin('GET', '/api/keys')).status, SOON).toBe(200);
+    await gateway.issueKey();
+    expect(await changes(gateway)).toEqual(Array(2).fill('REDIS_URL_FILE by evalgate'));
+    expect(gateway.log.join('')).not.toMatch(/gate:(?:first|second|third)/);
+    // Another Redis has other keys and limits.
+    await file.write('redis://127.0.0.1:1');
+    await hangUp(gateway);
+    expect((await secretsLine(gateway))?.detail).toBe(
+      'the old value stays in force: REDIS_URL_FILE: it leads to another Redis, which needs a restart',
+    );
+  }, 60_000);
 });
