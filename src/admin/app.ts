@@ -107,7 +107,14 @@ function renderReadiness({ status, dependencies }: Readiness): string {
   return `{\n  "status": ${JSON.stringify(status)},\n  "dependencies": ${list}\n}\n`;
 }
 
-function operationEndpoints({ metrics, config, audit, members, readiness, changes }: AdminOptions): readonly Endpoint[] {
+function operationEndpoints({
+  metrics,
+  config,
+  audit,
+  members,
+  readiness,
+  changes,
+}: AdminOptions): readonly Endpoint[] {
   return [
     {
       route: ROUTES.metrics,
