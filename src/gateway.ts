@@ -37,7 +37,7 @@ import {
 import { defaultUnsentBytes, Unsent } from './server/unsent.ts';
 import { openStore } from './backend/open-store.ts';
 import type { DemoAnnouncement, SampleAccess } from './backend/demo-store.ts';
-import { trackMaintenance, trackSecrets } from './telemetry/dependencies.ts';
+import { createMaintenance, trackSecrets } from './telemetry/dependencies.ts';
 import { broadcast } from './cache/events.ts';
 import { Health } from './telemetry/health.ts';
 import { cacheListener, httpHooks, storeHooks } from './telemetry/hooks.ts';
@@ -106,7 +106,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
     http: httpHooks(reporting, requestLog, config.objectives),
   };
   const ttl = new TtlPolicy(clock, config.cache.classes);
-  const maintenance = trackMaintenance(health, clock, timers);
+  const maintenance = createMaintenance(health, clock, timers);
   const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes });
   const answerMemory = new AnswerMemory(upstream.answerMemoryBytes ?? defaultAnswerBytes(), timers);
   const stopTracing = await openTracing(loaded, logger);
@@ -114,8 +114,8 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const outside = { upstream, memory: answerMemory, hooks: hooks.store, sample, maintenance, clock, timers };
   const store = await openStore({ ...outside, refreshToken });
   const readFile = keptOr(loaded.files);
-  const shared = { ...reporting, config, readFile, memory, answerMemory, ttl, maintenance, store, workers, timers };
-  const backend = await openBackend(shared).catch(async (error: unknown) => {
+  const parts = { ...reporting, config, readFile, memory, answerMemory, ttl, maintenance, store, workers, timers };
+  const backend = await openBackend(parts).catch(async (error: unknown) => {
     await store.close();
     throw error;
   });
@@ -126,7 +126,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   });
   const secrets = trackSecrets(health, loaded, secretFaults);
   const gateway = new Gateway({
-    ...shared,
+    ...parts,
     unsent,
     loaded,
     hooks: hooks.http,
@@ -375,7 +375,7 @@ export class Gateway {
       wrongTokens: backend.limiter(ADMIN_TOKEN_LIMIT),
       addressOf: createClientAddress(config.server.trustedProxies),
       allowedHosts: config.admin.allowedHosts,
-      isReady: () => this.#readiness(workers),
+      readiness: () => this.#readiness(workers),
       changes: () => health.changes(),
       runbook: config.admin.runbook,
       memory,
