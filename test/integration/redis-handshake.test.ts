@@ -16,8 +16,8 @@ const gateways: TestGateway[] = [];
 beforeAll(async () => {
   redis = await onHost(await redisSource(), 1, (host, [port = 0]) => launchRedis(host, port));
   client = await connectWhenUp(redis.url, 5000);
-  await client.acl('SETUSER', 'nameless', 'on', '>secret', '~*', '&*', '+@all', '-client|setname');
-  await client.acl('SETUSER', 'bound', 'on', '>secret', '~*', '&*', '+@all', '-select');
+  await client.acl('SETUSER', 'nameless', 'on', '>sesame-opens', '~*', '&*', '+@all', '-client|setname');
+  await client.acl('SETUSER', 'bound', 'on', '>sesame-opens', '~*', '&*', '+@all', '-select');
 });
 afterEach(async () => {
   await Promise.all(gateways.splice(0).map((gateway) => gateway.close()));
@@ -40,14 +40,14 @@ const CASES: readonly (readonly [what: string, url: () => string, finding: strin
     () => `${redis.url}/16`,
     'has no database 16: give another number in REDIS_URL, or raise "databases" there',
   ],
-  ['SELECT', () => `${as('bound:secret')}/2`, 'refuses commands to the user of REDIS_URL (NOPERM)'],
+  ['SELECT', () => `${as('bound:sesame-opens')}/2`, 'refuses commands to the user of REDIS_URL (NOPERM)'],
   [
     'AUTH, having no password',
-    () => as(':secret'),
+    () => as(':sesame-opens'),
     'takes no password, and REDIS_URL has one: leave it out there, or set it in Redis',
   ],
   ['AUTH', () => as('nameless:wrong'), 'refuses the user or the password of REDIS_URL (WRONGPASS)'],
-  ['CLIENT SETNAME', () => as('nameless:secret'), 'refuses commands to the user of REDIS_URL (NOPERM)'],
+  ['CLIENT SETNAME', () => as('nameless:sesame-opens'), 'refuses commands to the user of REDIS_URL (NOPERM)'],
 ];
 
 describe.each(CASES)('a Redis that refuses %s', (_, url, finding) => {
@@ -60,7 +60,7 @@ describe.each(CASES)('a Redis that refuses %s', (_, url, finding) => {
     await vi.waitFor(async () => expect(await dependency(gateway, 'redis-state')).toBe(said), WITHIN);
     expect((await readinessOf(gateway)).status).toBe('starting');
     expect((await gateway.get('/v2/key', { key })).status).toBe(500);
-    expect(gateway.logLines.join('')).not.toContain('secret');
+    expect(gateway.logLines.join('')).not.toContain('sesame-opens');
   });
 
   test('is refused by the command line, with what to do', async () => {
@@ -69,7 +69,7 @@ describe.each(CASES)('a Redis that refuses %s', (_, url, finding) => {
       1,
       expect.stringMatching(/^REDIS_URL: Redis at .* can't be used \(.*\)\. \S.*\n$/),
     ]);
-    expect(stderr).not.toContain('secret');
+    expect(stderr).not.toContain('sesame-opens');
     expect((await runCli(['doctor'], { env: { REDIS_URL: url() } })).stdout).toContain("can't be used");
   });
 });
