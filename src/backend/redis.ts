@@ -135,7 +135,7 @@ const CACHE_FAILURES = {
 } as const;
 
 const STATE_LOST =
-  'Redis has lost what the gateways keep there: it was emptied, or an old copy was restored. Keys, limits and TTLs are what it holds now; every cached answer counts as purged. Restore its data, or bring the keys back with `evalgate keys import`.';
+  'Redis has lost what the gateways keep there: it was emptied, or an old copy was restored. Keys, limits and TTLs are what it holds now; every cached answer counts as purged. Restore its data, or bring the keys back with `evalgate state import`.';
 
 interface CacheParts {
   readonly state: RedisLink;

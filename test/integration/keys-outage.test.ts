@@ -50,7 +50,7 @@ function changeRecord(key: string, from: string, to: string): Promise<unknown> {
 }
 
 const LOST =
-  /^degraded: Redis lost its data at \d\d:\d\d; 0 keys, 2 before; import a backup: `evalgate keys import FILE`, or acknowledge/;
+  /^degraded: Redis lost its data at \d\d:\d\d; 0 keys, 2 before; import a backup: `evalgate state import FILE`, or acknowledge/;
 const keyCounts = (gateway: TestGateway) => samplesOf(gateway, 'evalgate_keys');
 const OFFLINE = /^degraded: Redis cannot be asked: keys that it confirmed within 5m stay good/;
 const DEAF = /^degraded: changes may be missed: each key is confirmed at Redis before it is used/;
