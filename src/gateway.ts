@@ -47,7 +47,7 @@ import { systemTimers, type Timers } from './time/timers.ts';
 import { cacheSpans } from './cache/flight-spans.ts';
 import { traced } from './http/request-span.ts';
 import { AnswerMemory, defaultAnswerBytes } from './upstream/answer-memory.ts';
-import { apiKey } from './upstream/resources.ts';
+import { apiKey, type Listed } from './upstream/resources.ts';
 import { VERSION } from './version.ts';
 
 export interface GatewayOptions {
@@ -96,8 +96,12 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const health = new Health({ clock, logger });
   const requestLog = new RequestLog(logger, config.log.requests);
   const reporting = { metrics, health, clock, logger };
+  const onListed = (listed: Listed): void => {
+    backend.stats.countListed(listed);
+    hooks.http.onListed(listed);
+  };
   const hooks = {
-    store: storeHooks(reporting, (listed) => backend.stats.countListed(listed)),
+    store: storeHooks(reporting, onListed),
     http: httpHooks(reporting, requestLog, config.objectives),
   };
   const ttl = new TtlPolicy(clock, config.cache.classes);

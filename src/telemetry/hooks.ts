@@ -126,11 +126,12 @@ export function httpHooks(
   { logger, metrics, health, clock }: HookOptions,
   requestLog: RequestLog,
   objectives: Objectives,
-): PublicAppHooks & Required<ListenerHooks> {
+): PublicAppHooks & Required<ListenerHooks> & { readonly onListed: (listed: Listed) => void } {
   const onRefused = trackCapacity(health, clock);
   const consumers = new ConsumerHealth(health, clock, objectives);
   metrics.addObjectives(() => consumers.objectives());
   return {
+    onListed: (listed) => consumers.onListed(listed),
     onRequest: (report) => {
       const { method, status, cache, durationMs } = report;
       const surface = report.surface === 'other' ? 'docs' : report.surface;
