@@ -33,7 +33,6 @@ import { auditLog, type Backend, type BackendOptions, instanceInfo } from './bac
 export async function openRedisBackend(options: BackendOptions, url: string): Promise<Backend> {
   const { config, store, clock, timers, logger } = options;
   const { timeoutMs, cacheUrl } = config.redis;
-  const { graceMs } = config.keys;
   const isOne = cacheUrl === null || cacheUrl === url;
   const redis = new RedisHealth({ ...options, isOne, siblings: options.workers });
   const [state, cacheLink] = openLinks(options, { url, cacheUrl: isOne ? null : cacheUrl });
@@ -43,7 +42,8 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     link: state,
     clock,
     timers,
-    graceMs,
+    graceMs: config.keys.graceMs,
+    witness: isOne ? null : cacheLink,
     onLoss: () => options.health.update('keys'),
     onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken'),
   });
@@ -135,7 +135,7 @@ const CACHE_FAILURES = {
 } as const;
 
 const STATE_LOST =
-  'Redis has lost what the gateways keep there: it was emptied, or an old copy was restored. Keys, limits and TTLs are what it holds now; every cached answer counts as purged. Restore its data, or bring the keys back with `evalgate keys import`.';
+  'Redis has lost what the gateways keep there: it was emptied, or an old copy was restored. Keys, limits and TTLs are what it holds now; every cached answer counts as purged. Restore its data, or bring the keys back with `evalgate state import`.';
 
 interface CacheParts {
   readonly state: RedisLink;
