@@ -351,7 +351,6 @@ export class Gateway {
       lastMissOf: (key) => backend.stats.lastMisses.of(key),
       outdatedLimitOf: (cacheClass) => this.#loaded.config.cache.classes[cacheClass].outdatedLimit,
       maxRequestsPerSecond: config.upstream.maxRequestsPerSecond,
-      members: backend.instances,
       config: () => redactedConfig(this.#loaded),
       metrics: {
         contentType: metrics.registry.contentType,
