@@ -227,6 +227,14 @@ export const topSchema = z.object({
   routes: z.array(z.object({ route: textOrNull, ...load })),
   apiKeys: z.array(z.object({ keyId: textOrNull, ...load })),
   workspaces: z.array(z.object({ workspaceId: textOrNull, ...load })),
+  /**
+   * The share of misses whose copy was evicted, and how many calls a second the store would have got less if each process had
+   * so much more memory; estimated from one record in eight, of which so many were `seen`.
+   */
+  moreMemory: z.object({
+    evictedRatio: number.nullable(),
+    savings: z.array(z.object({ bytes: number, storeRps: number, seen: number })),
+  }),
 });
 
 const copySchema = z
