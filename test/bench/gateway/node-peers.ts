@@ -14,6 +14,8 @@ export interface PeerOptions {
   readonly token?: string;
   readonly redisUrl?: string;
   readonly keys?: readonly string[];
+  /** Of all keys. */
+  readonly workspaceIds?: readonly string[];
   /** Requests that each window of a key may hold; by default any load has room in it. */
   readonly limit?: number;
 }

@@ -2,6 +2,7 @@
 import { bearer, type Bench } from '../bench.ts';
 import { type CaseResult, comparison, micros, named, ratioRow, reported } from '../case.ts';
 import type { BenchRequest } from '../../../support/load.ts';
+import { WORKSPACE_A } from '../../../support/records.ts';
 import { type Subject, timesAsMuch } from '../measure.ts';
 import { startOrigin } from '../node-peers.ts';
 import { LIST, NEVER_SEEN } from '../paths.ts';
@@ -14,7 +15,7 @@ export async function answers(bench: Bench): Promise<CaseResult> {
   const hot = { path: LIST, headers: bearer(key) };
   const { file: bodyFile } = await bench.bodyOf(gateway, hot);
   const origin = bench.keep(await startOrigin(bodyFile));
-  const options = { bodyFile, originUrl: origin.url, keys: [key] };
+  const options = { bodyFile, originUrl: origin.url, keys: [key], workspaceIds: [WORKSPACE_A] };
   const koa = await bench.peer('koa', options);
   const stack = await bench.peer('fastify-full', options);
   const full = await bench.peer('fastify-full', { ...options, limit: 1 });

@@ -2,6 +2,7 @@
 import { bearer, type Bench } from '../bench.ts';
 import { type CaseResult, comparison, named, ratioRow } from '../case.ts';
 import type { BenchRequest } from '../../../support/load.ts';
+import { WORKSPACE_A } from '../../../support/records.ts';
 import type { Measured, Subject } from '../measure.ts';
 import { startOrigin } from '../node-peers.ts';
 import { LIST } from '../paths.ts';
@@ -40,7 +41,7 @@ export async function hotList(bench: Bench): Promise<CaseResult> {
 
 async function peers(bench: Bench, bodyFile: string, keys: readonly string[]): Promise<readonly Server[]> {
   const origin = bench.keep(await startOrigin(bodyFile));
-  const options = { bodyFile, originUrl: origin.url, keys };
+  const options = { bodyFile, originUrl: origin.url, keys, workspaceIds: [WORKSPACE_A] };
   const proxies = [await startNginx(options), await startVarnish(options)].filter((server) => server !== null);
   for (const proxy of proxies) bench.keep(proxy);
   return [
