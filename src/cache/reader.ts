@@ -52,7 +52,7 @@ export interface Reader {
   /** Aborted when the reader leaves: a call to the store whose turn comes when nobody waits is not made. */
   readonly signal?: AbortSignal;
   /** Called before the reader waits for a call to the store. False if too many wait: there is no call for this one. */
-  readonly mayWait?: () => boolean;
+  readonly enterWaitingRoom?: () => boolean;
 }
 
 export interface Cache {

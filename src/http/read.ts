@@ -164,7 +164,7 @@ class RequestReader implements Reader {
     return this.#state.signal;
   }
 
-  mayWait(): boolean {
+  enterWaitingRoom(): boolean {
     const { slot } = this.#state;
     return slot === null || slot.wait();
   }
