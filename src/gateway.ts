@@ -36,7 +36,7 @@ import {
 import { defaultUnsentBytes, Unsent } from './server/unsent.ts';
 import { openStore } from './backend/open-store.ts';
 import type { DemoAnnouncement, SampleAccess } from './backend/demo-store.ts';
-import { trackMaintenance } from './telemetry/dependencies.ts';
+import { createMaintenance } from './telemetry/dependencies.ts';
 import { broadcast } from './cache/events.ts';
 import { Health } from './telemetry/health.ts';
 import { cacheListener, httpHooks, storeHooks } from './telemetry/hooks.ts';
@@ -101,14 +101,14 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
     http: httpHooks(reporting, requestLog, config.objectives),
   };
   const ttl = new TtlPolicy(clock, config.cache.classes);
-  const maintenance = trackMaintenance(health, clock, timers);
+  const maintenance = createMaintenance(health, clock, timers);
   const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes });
   const answerMemory = new AnswerMemory(upstream.answerMemoryBytes ?? defaultAnswerBytes(), timers);
   const stopTracing = await openTracing(loaded, logger);
   const outside = { upstream, memory: answerMemory, hooks: hooks.store, sample, maintenance, clock, timers };
   const store = await openStore(outside);
-  const shared = { ...reporting, config, memory, answerMemory, ttl, maintenance, store, workers, timers };
-  const backend = await openBackend(shared).catch(async (error: unknown) => {
+  const parts = { ...reporting, config, memory, answerMemory, ttl, maintenance, store, workers, timers };
+  const backend = await openBackend(parts).catch(async (error: unknown) => {
     await store.close();
     throw error;
   });
@@ -117,7 +117,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
     nowMs: () => clock.nowMicros() / 1000,
     onCut: hooks.http.onCut,
   });
-  const gateway = new Gateway({ ...shared, unsent, loaded, hooks: hooks.http, requestLog, backend, stopTracing });
+  const gateway = new Gateway({ ...parts, unsent, loaded, hooks: hooks.http, requestLog, backend, stopTracing });
   try {
     await backend.transientKeys.importKeys((sample ?? store.sample)?.keys ?? []);
     await gateway.start();
@@ -338,7 +338,7 @@ export class Gateway {
       wrongTokens: backend.limiter(ADMIN_TOKEN_LIMIT),
       addressOf: createClientAddress(config.server.trustedProxies),
       allowedHosts: config.admin.allowedHosts,
-      isReady: () => this.#readiness(workers),
+      readiness: () => this.#readiness(workers),
       changes: () => health.changes(),
       runbook: config.admin.runbook,
       memory,

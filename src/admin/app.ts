@@ -81,18 +81,18 @@ function createAdminApp(options: AdminOptions) {
   return app.callback();
 }
 
-function probeEndpoints({ isReady }: AdminOptions): readonly Endpoint[] {
+function probeEndpoints({ readiness }: AdminOptions): readonly Endpoint[] {
   return [
     endpoint(PROBES.livez, () => ({ status: 'alive' })),
     {
       route: PROBES.readyz,
       handle: async (ctx) => {
-        const readiness = isReady();
+        const now = readiness();
         // 503 only when requests should go elsewhere. A dependency that is down takes no process out of service: it would
         // take out all of them at once, and each can still serve from its cache.
-        ctx.status = readiness.status === 'ready' ? 200 : 503;
+        ctx.status = now.status === 'ready' ? 200 : 503;
         ctx.type = 'application/json; charset=utf-8';
-        ctx.body = renderReadiness(readiness);
+        ctx.body = renderReadiness(now);
       },
     },
   ];
@@ -107,7 +107,14 @@ function renderReadiness({ status, dependencies }: Readiness): string {
   return `{\n  "status": ${JSON.stringify(status)},\n  "dependencies": ${list}\n}\n`;
 }
 
-function operationEndpoints({ metrics, config, audit, members, isReady, changes }: AdminOptions): readonly Endpoint[] {
+function operationEndpoints({
+  metrics,
+  config,
+  audit,
+  members,
+  readiness,
+  changes,
+}: AdminOptions): readonly Endpoint[] {
   return [
     {
       route: ROUTES.metrics,
@@ -125,7 +132,7 @@ function operationEndpoints({ metrics, config, audit, members, isReady, changes 
     }),
     endpoint(ROUTES.config, config),
     endpoint(ROUTES.health, () => ({
-      troubles: isReady().dependencies.flatMap(({ name, severity, deadline = null }) =>
+      troubles: readiness().dependencies.flatMap(({ name, severity, deadline = null }) =>
         severity === undefined ? [] : [{ name, severity, deadline }],
       ),
       changes: changes(),

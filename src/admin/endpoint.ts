@@ -33,7 +33,7 @@ export interface AdminOptions extends Pick<ExplainParts, 'flightOf' | 'lastMissO
   readonly addressOf: (ctx: AdminContext) => string;
   /** Names and addresses, besides loopback ones, under which the listener may be reached; without a port. */
   readonly allowedHosts: readonly string[];
-  readonly isReady: () => Readiness;
+  readonly readiness: () => Readiness;
   /** The newest first. */
   readonly changes: () => readonly StateChange[];
   /** Where the runbook is published. */

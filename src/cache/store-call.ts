@@ -39,9 +39,9 @@ export interface Answer<T = unknown> extends Completed {
 /** The call was never sent. */
 const NOT_SENT: ReadonlySet<StoreErrorKind> = new Set(['overloaded', 'circuitOpen', 'maintenance'] as const);
 
-/** Whether a failed call says anything of the store: it was sent, and somebody waited for it. */
+/** Whether a failed call says anything of the store: it was sent, somebody waited for it, and the gateway did not fail. */
 export function isOfStore({ kind }: StoreError): boolean {
-  return kind !== 'aborted' && !NOT_SENT.has(kind);
+  return kind !== 'aborted' && kind !== 'internal' && !NOT_SENT.has(kind);
 }
 
 /** Where the purge log and the clock stand before a call: a purge that comes while it is under way is later than the answer. */

@@ -153,7 +153,7 @@ export function problemBody({ status, text }: Problem, path: string, texts: Fixe
  * is not the consumer's fault). `Retry-After` says if it will pass.
  */
 export function problemOf(error: unknown): Problem {
-  if (error instanceof StoreError) {
+  if (error instanceof StoreError && error.kind !== 'internal') {
     const headers = error.isTransient ? retryAfter(error.retryAfterMs) : {};
     const transient = error.kind === 'overloaded' ? 'overloaded' : 'store_unavailable';
     const text = new ErrorText(error.publicMessage);

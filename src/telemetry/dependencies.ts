@@ -191,7 +191,7 @@ export function trackCapacity(health: Health, clock: Clock): () => void {
  * The maintenance switch of this process, as one of its dependencies. Its end is noticed when it comes, by this process's
  * clock, although nothing reports it then.
  */
-export function trackMaintenance(health: Health, clock: Clock, timers: Timers): MaintenanceState {
+export function createMaintenance(health: Health, clock: Clock, timers: Timers): MaintenanceState {
   /** The last that was on; null if somebody has ended it. */
   let last: Maintenance | null = null;
   let cancel: (() => void) | null = null;

@@ -18,6 +18,8 @@ const MESSAGES = {
   circuitOpen: 'The evaluation store is failing at the moment. Try again later.',
   /** The store is under maintenance, so the call was not sent. */
   maintenance: 'The evaluation store is under maintenance, and there is no usable copy of this. Try again later.',
+  /** The gateway failed at the answer. That is no fault of the store's. */
+  internal: 'An unexpected error occurred.',
   /** No reader was waiting for the answer, or the gateway was stopping. */
   aborted: 'The request was abandoned before the evaluation store answered.',
 } as const;
@@ -77,8 +79,8 @@ export function invalidResponse(privateMessage: string, status: number | null = 
   return new StoreError('invalidResponse', privateMessage, { status });
 }
 
-/** The error itself, or one of kind `invalidResponse`: readers know no other errors than the store's. */
+/** The error itself, or one of kind `internal`: those who wait for a call know no other errors. */
 export function asStoreError(error: unknown): StoreError {
   if (error instanceof StoreError) return error;
-  return new StoreError('invalidResponse', 'the answer of the store could not be processed', { cause: error });
+  return new StoreError('internal', 'the answer of the store could not be processed', { cause: error });
 }

@@ -156,6 +156,8 @@ describe('logs in Redis', () => {
     const key = await limited(100, 1000);
     expect((await key.ask()).status).toBe(200);
     for (let request = 0; request < 60; request += 1) expect((await key.look()).status).toBe(200);
+    // Once one is refused, no other costs a command; those that come at the same moment do.
+    expect((await key.look()).status).toBe(429);
     const monitor = await monitorRedis(redis.url);
     const refused = await Promise.all(Array.from({ length: 300 }, () => key.look()));
     const commands = monitor.commands.filter((words) => words.some((word) => word.includes(key.keyId)));

@@ -406,11 +406,11 @@ describe('failures', () => {
     expect(here.seen.filter(({ event }) => event === 'refresh-failed')).toHaveLength(1);
   });
 
-  test.each(['overloaded', 'circuitOpen', 'maintenance', 'aborted'] as const)(
-    'a call that this process did not send (%s) is made by the next one',
+  test.each(['overloaded', 'circuitOpen', 'maintenance', 'aborted', 'internal'] as const)(
+    'a failure of this process alone (%s) keeps no other from a call of its own',
     async (kind) => {
       const reads = await readAll([here, aReader(A)], [there, aReader(A)]);
-      await world.calls[0]?.fail(new StoreError(kind, 'it was not sent'));
+      await world.calls[0]?.fail(new StoreError(kind, 'not the store'));
       expect(whats(reads)).toEqual([kind, 'waits']);
       expect(world.calls).toHaveLength(2);
       await world.calls[1]?.found(A);
