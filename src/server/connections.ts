@@ -93,7 +93,7 @@ export class Connections {
     }
     connection.pending.push(response);
     this.#leaveIdle(socket, connection);
-    response.once('close', () => this.#onResponded(socket, connection, response));
+    response.on('close', () => this.#onResponded(socket, connection, response));
     if (connection.begun === MAX_BEGUN) return;
     connection.begun += 1;
     this.#begin(request, response);
