@@ -98,7 +98,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const reporting = { metrics, health, clock, logger };
   const hooks = {
     store: storeHooks(reporting, (listed) => backend.stats.countListed(listed)),
-    http: httpHooks(reporting, requestLog, config.objectives),
+    http: httpHooks(reporting, requestLog, config.objectives, (report) => backend.stats.countRequest(report)),
   };
   const ttl = new TtlPolicy(clock, config.cache.classes);
   const maintenance = createMaintenance(health, clock, timers);
@@ -304,10 +304,6 @@ export class Gateway {
   #publicApp(cache: ReadThrough): RequestHandler {
     const { loaded, config, backend, hooks, clock, timers, answerMemory, unsent } = this.#parts;
     const failures = backend.limiter(AUTHENTICATION_LIMIT);
-    const onRequest: typeof hooks.onRequest = (report) => {
-      backend.stats.countRequest(report);
-      hooks.onRequest(report);
-    };
     const app = createPublicApp({
       clock,
       cache,
@@ -323,7 +319,7 @@ export class Gateway {
       answerMemory,
       unsent,
       redisTimeoutMs: config.redis.timeoutMs,
-      hooks: { ...hooks, onRequest },
+      hooks,
     });
     return loaded.isTraced ? traced(app) : app;
   }
