@@ -102,7 +102,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   };
   const hooks = {
     store: storeHooks(reporting, onListed),
-    http: httpHooks(reporting, requestLog, config.objectives),
+    http: httpHooks(reporting, requestLog, config.objectives, (report) => backend.stats.countRequest(report)),
   };
   const ttl = new TtlPolicy(clock, config.cache.classes);
   const maintenance = createMaintenance(health, clock, timers);
@@ -308,10 +308,6 @@ export class Gateway {
   #publicApp(cache: ReadThrough): RequestHandler {
     const { loaded, config, backend, hooks, clock, timers, answerMemory, unsent } = this.#parts;
     const failures = backend.limiter(AUTHENTICATION_LIMIT);
-    const onRequest: typeof hooks.onRequest = (report) => {
-      backend.stats.countRequest(report);
-      hooks.onRequest(report);
-    };
     const app = createPublicApp({
       clock,
       cache,
@@ -327,7 +323,7 @@ export class Gateway {
       answerMemory,
       unsent,
       redisTimeoutMs: config.redis.timeoutMs,
-      hooks: { ...hooks, onRequest },
+      hooks,
     });
     return loaded.isTraced ? traced(app) : app;
   }
@@ -355,7 +351,6 @@ export class Gateway {
       lastMissOf: (key) => backend.stats.lastMisses.of(key),
       outdatedLimitOf: (cacheClass) => this.#loaded.config.cache.classes[cacheClass].outdatedLimit,
       maxRequestsPerSecond: config.upstream.maxRequestsPerSecond,
-      members: backend.instances,
       config: () => redactedConfig(this.#loaded),
       metrics: {
         contentType: metrics.registry.contentType,

@@ -112,7 +112,7 @@ function operationEndpoints({
   metrics,
   config,
   audit,
-  members,
+  instances,
   readiness,
   changes,
 }: AdminOptions): readonly Endpoint[] {
@@ -139,9 +139,9 @@ function operationEndpoints({
       changes: changes(),
     })),
     endpoint(ROUTES.audit, async () => ({
-      problem: members.isConnected()
+      problem: instances.isConnected()
         ? null
-        : `${members.problem()}, so only changes that are not yet written there are shown`,
+        : `${instances.problem()}, so only changes that are not yet written there are shown`,
       entries: await audit.entries(),
     })),
   ];

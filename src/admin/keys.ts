@@ -86,9 +86,9 @@ export function stateEndpoints(options: AdminOptions): readonly Endpoint[] {
   ];
 }
 
-async function keyUse({ stats, members }: AdminOptions): Promise<AnswerOf<typeof ROUTES.keyUse>> {
+async function keyUse({ stats, instances }: AdminOptions): Promise<AnswerOf<typeof ROUTES.keyUse>> {
   const { whose, since, value } = await stats.keyUse();
-  return { ...countedOf(whose, members), since, keys: value };
+  return { ...countedOf(whose, instances), since, keys: value };
 }
 
 /** A cursor is the place of a page's last key, so that keys that are added between two pages move none out of sight. */

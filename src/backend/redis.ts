@@ -55,7 +55,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     onBeat: redis.onBeat,
   });
   const processes = (): number => instances.count();
-  warnOfOtherStores({ members: instances, store: store.identity, logger, timers });
+  warnOfOtherStores({ instances, store: store.identity, logger, timers });
   const ofStore = { link: state, store: store.identity, timers };
   const { maxRequestsPerSecond: perSecond } = config.upstream;
   if (perSecond !== null) store.guard.limitBy(createRedisCallRate({ ...ofStore, perSecond, processes, clock }));

@@ -116,7 +116,7 @@ export class ReadThrough implements Cache {
 
   async #fetchOrFallBack<T>(miss: Miss<T>): Promise<CacheRead<T> | null> {
     const { request, reader, previous } = miss;
-    if (reader.mayWait?.() === false) return this.#fallBack(miss, tooManyWaiting());
+    if (reader.enterWaitingRoom?.() === false) return this.#fallBack(miss, tooManyWaiting());
     // A call that renews a copy is of use also if the reader that caused it has gone.
     const flight = this.#flights.join(
       { request, reader, previous, isBackground: false },

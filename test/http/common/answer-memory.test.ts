@@ -2,17 +2,22 @@
 import type { ServerResponse } from 'node:http';
 import { afterEach, expect, test, vi } from 'vitest';
 import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { HurriedTimers } from '../../support/hurried-timers.ts';
 import { aTranscript } from '../../support/records.ts';
 
 const BYTES = 700_000;
 const CONFIG = 'upstream: { answerMemory: 1MB, breakerPercent: null, timeout: 60s }';
+
+const timers = new HurriedTimers();
+/** Half of the time of a call. */
+const WAIT_MS = 30_000;
 
 let gateway: TestGateway | undefined;
 afterEach(() => gateway?.close());
 
 /** A gateway with room for one large answer, in front of a store that sends the last byte of one when the test says so. */
 async function startWorld(config = CONFIG, isDeclared = true) {
-  const started = (gateway = await startTestGateway({ config }));
+  const started = (gateway = await startTestGateway({ config, timers }));
   const held = new Map<string, () => void>();
   started.store.override(/\/transcript$/, ({ url = '' }, response: ServerResponse) => {
     const id = url.split('/').at(-2) ?? '';
@@ -70,10 +75,18 @@ test.each([
 });
 
 test('one that finds no room in time is a 500 that may be tried again, and says nothing against the store', async () => {
-  const { gateway: started, read, begin, finish } = await startWorld('upstream: { answerMemory: 1MB, timeout: 2s }');
+  const {
+    gateway: started,
+    read,
+    begin,
+    finish,
+    waiting,
+  } = await startWorld('upstream: { answerMemory: 1MB, timeout: 60s }');
   const { reply: first } = await begin('a');
-  const others = await Promise.all(Array.from({ length: 12 }, (_, index) => read(`other_${index}`)));
-  for (const { status, headers, text } of others) {
+  const others = Array.from({ length: 12 }, (_, index) => read(`other_${index}`));
+  await waiting(12);
+  timers.elapse(WAIT_MS);
+  for (const { status, headers, text } of await Promise.all(others)) {
     expect([status, headers['x-error-code'], headers['retry-after']]).toEqual([500, 'overloaded', '1']);
     expect(text).toContain('shielding the evaluation store from too many requests');
   }
