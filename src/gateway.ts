@@ -15,7 +15,8 @@ import { UNSHARED } from './cache/shared-cache.ts';
 import { TtlPolicy } from './cache/ttl-policy.ts';
 import { type Clock, systemClock } from './time/clock.ts';
 import { originOf, redactedConfig, reload } from './config/effective.ts';
-import type { LoadedConfig } from './config/load.ts';
+import { keptOr, type LoadedConfig } from './config/load.ts';
+import type { SecretFault, SecretsLook } from './config/secret-files.ts';
 import { createPublicApp } from './http/app.ts';
 import { createResolver } from './http/explain.ts';
 import type { OpenApiDocument } from './http/openapi/document.ts';
@@ -36,7 +37,7 @@ import {
 import { defaultUnsentBytes, Unsent } from './server/unsent.ts';
 import { openStore } from './backend/open-store.ts';
 import type { DemoAnnouncement, SampleAccess } from './backend/demo-store.ts';
-import { createMaintenance } from './telemetry/dependencies.ts';
+import { createMaintenance, trackSecrets } from './telemetry/dependencies.ts';
 import { broadcast } from './cache/events.ts';
 import { Health } from './telemetry/health.ts';
 import { cacheListener, httpHooks, storeHooks } from './telemetry/hooks.ts';
@@ -60,6 +61,10 @@ export interface GatewayOptions {
   readonly workers?: Workers;
   /** The sample store that all workers share, and the keys to it; null in front of a real store. */
   readonly sample?: SampleAccess | null;
+  /** Reads the files of secrets again; resolves once the gateway has had what was found (`onSecrets`). */
+  readonly lookAtSecrets?: () => Promise<void>;
+  /** Secrets that could not be read again before this gateway started. */
+  readonly secretFaults?: readonly SecretFault[];
 }
 
 /** What a worker reports of itself: its metrics, or what it has counted for operators. */
@@ -109,9 +114,11 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes });
   const answerMemory = new AnswerMemory(upstream.answerMemoryBytes ?? defaultAnswerBytes(), timers);
   const stopTracing = await openTracing(loaded, logger);
+  const { lookAtSecrets: refreshToken = async () => {}, secretFaults = [] } = options;
   const outside = { upstream, memory: answerMemory, hooks: hooks.store, sample, maintenance, clock, timers };
-  const store = await openStore(outside);
-  const parts = { ...reporting, config, memory, answerMemory, ttl, maintenance, store, workers, timers };
+  const store = await openStore({ ...outside, refreshToken });
+  const readFile = keptOr(loaded.files);
+  const parts = { ...reporting, config, readFile, memory, answerMemory, ttl, maintenance, store, workers, timers };
   const backend = await openBackend(parts).catch(async (error: unknown) => {
     await store.close();
     throw error;
@@ -121,7 +128,17 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
     nowMs: () => clock.nowMicros() / 1000,
     onCut: hooks.http.onCut,
   });
-  const gateway = new Gateway({ ...parts, unsent, loaded, hooks: hooks.http, requestLog, backend, stopTracing });
+  const secrets = trackSecrets(health, loaded, secretFaults);
+  const gateway = new Gateway({
+    ...parts,
+    unsent,
+    loaded,
+    hooks: hooks.http,
+    requestLog,
+    backend,
+    secrets,
+    stopTracing,
+  });
   try {
     await backend.transientKeys.importKeys((sample ?? store.sample)?.keys ?? []);
     await gateway.start();
@@ -141,6 +158,8 @@ interface Parts extends BackendOptions {
   readonly unsent: Unsent;
   readonly requestLog: RequestLog;
   readonly backend: Backend;
+  /** Takes the faults that hold from now on. */
+  readonly secrets: (faults: readonly SecretFault[]) => void;
   /** Sends the spans that wait. Never rejects. */
   readonly stopTracing: () => Promise<void>;
   readonly workers: Workers | null;
@@ -232,16 +251,34 @@ export class Gateway {
 
   /** Takes over what can be changed while it runs; returns the settings that need a restart to change. */
   reload(loaded: LoadedConfig): readonly string[] {
-    const { ttl, metrics, requestLog, backend, clock, logger } = this.#parts;
-    const { inForce, needRestart } = reload(this.#loaded, loaded);
-    this.#loaded = inForce;
-    this.#document = null;
-    if (ttl.configure(loaded.config.cache.classes)) backend.onTtlsConfigured();
-    logger.level = loaded.config.log.level;
-    requestLog.requests = loaded.config.log.requests;
+    const { metrics, clock } = this.#parts;
     metrics.configReloads.inc({ result: 'success' });
     metrics.configReadAt.set(clock.nowMs() / 1000);
     metrics.configIsRead.set(1);
+    return this.#use(loaded);
+  }
+
+  /** Takes over what a look at the files of secrets has found. The audit has which have changed. */
+  onSecrets({ loaded, changed, faults }: SecretsLook): void {
+    const { backend, secrets } = this.#parts;
+    if (loaded !== null) this.#use(loaded);
+    secrets(faults);
+    for (const target of changed) {
+      void backend.audit.record({ who: 'evalgate', action: 'secret.change', target, from: null, to: null });
+    }
+  }
+
+  #use(loaded: LoadedConfig): readonly string[] {
+    const { ttl, requestLog, backend, store, logger } = this.#parts;
+    const { inForce, needRestart } = reload(this.#loaded, loaded);
+    const { cache, log, upstream } = inForce.config;
+    this.#loaded = inForce;
+    this.#document = null;
+    if (ttl.configure(cache.classes)) backend.onTtlsConfigured();
+    logger.level = log.level;
+    requestLog.requests = log.requests;
+    store.useToken(upstream.token);
+    backend.useSecrets(inForce);
     return needRestart;
   }
 
@@ -334,7 +371,7 @@ export class Gateway {
     return {
       ...backend,
       fleet: backend.fleet((question) => holdingOf(question, own)),
-      tokens: config.admin.tokens,
+      tokens: () => this.#loaded.config.admin.tokens,
       wrongTokens: backend.limiter(ADMIN_TOKEN_LIMIT),
       addressOf: createClientAddress(config.server.trustedProxies),
       allowedHosts: config.admin.allowedHosts,

@@ -29,7 +29,7 @@ export async function startAdminServer(
   options: AdminOptions,
   { host, port, maxConnectionsPerAddress }: Address & Required<Pick<ListenerOptions, 'maxConnectionsPerAddress'>>,
 ): Promise<Listener> {
-  if (!isLoopback(withoutBrackets(host)) && options.tokens.length === 0) {
+  if (!isLoopback(withoutBrackets(host)) && options.tokens().length === 0) {
     throw new StartError(
       `The admin listener would be open to anyone who reaches ${host === '' ? 'this machine' : host}: that is no loopback address and ADMIN_TOKEN is not set. Set ADMIN_TOKEN, or set ADMIN_HOST to 127.0.0.1.`,
     );

@@ -26,7 +26,7 @@ import type { Stats } from '../operations/stats/stats.ts';
 /** The parts of the gateway that operators see and change. */
 export interface AdminOptions extends Pick<ExplainParts, 'flightOf' | 'lastMissOf'> {
   /** Without any, everybody who reaches the listener may do everything. */
-  readonly tokens: readonly NamedToken[];
+  readonly tokens: () => readonly NamedToken[];
   /** Requests per address without a valid token. */
   readonly wrongTokens: RequestLimiter;
   /** The client's address, with trusted proxies taken into account. */

@@ -127,13 +127,14 @@ const CHALLENGE = 'Bearer realm="evalgate admin"';
  * for its address, so that a stranger behind the same proxy cannot lock the operators out.
  */
 export function authenticate({ tokens, wrongTokens, addressOf }: AdminOptions): AdminMiddleware {
-  const holderOf = tokenCheck(tokens);
-  const isNamedByCaller = areAnonymous(tokens);
+  let check = tokenCheck(tokens());
   return async (ctx, next) => {
+    if (check.tokens !== tokens()) check = tokenCheck(tokens());
+    const { holderOf, isOpen, isNamedByCaller } = check;
     const credentials = ctx.get('Authorization');
     const token = BEARER.exec(credentials)?.[1];
     const known = token === undefined ? null : holderOf(token);
-    const holder = tokens.length === 0 ? ANONYMOUS : known;
+    const holder = isOpen ? ANONYMOUS : known;
     if (holder === null) {
       const waitSeconds = await wrongTokens.consume(addressKey(addressOf(ctx)));
       throw waitSeconds === null ? unauthenticated(credentials) : tooManyWrongTokens(waitSeconds);
@@ -145,16 +146,22 @@ export function authenticate({ tokens, wrongTokens, addressOf }: AdminOptions): 
   };
 }
 
-/**
- * Finds the holder of a token; null for an unknown token. Digests of equal length are compared, all of them even
- * after one was equal, so that neither time nor length reveals anything about a token.
- */
-function tokenCheck(tokens: readonly NamedToken[]): (presented: string) => Omit<NamedToken, 'token'> | null {
+/** What is checked with these tokens. */
+function tokenCheck(tokens: readonly NamedToken[]) {
   const known = tokens.map(({ token, ...holder }) => ({ holder, digest: hash('sha256', token, 'buffer') }));
-  return (presented) => {
-    // Node reads header bytes as Latin-1; taken back to bytes, a token with letters outside ASCII compares as sent.
-    const candidate = hash('sha256', Buffer.from(presented, 'latin1'), 'buffer');
-    return known.filter(({ digest }) => timingSafeEqual(candidate, digest))[0]?.holder ?? null;
+  return {
+    tokens,
+    isOpen: tokens.length === 0,
+    isNamedByCaller: areAnonymous(tokens),
+    /**
+     * Finds the holder of a token; null for an unknown token. Digests of equal length are compared, all of them even
+     * after one was equal, so that neither time nor length reveals anything about a token.
+     */
+    holderOf: (presented: string): Omit<NamedToken, 'token'> | null => {
+      // Node reads header bytes as Latin-1; taken back to bytes, a token with letters outside ASCII compares as sent.
+      const candidate = hash('sha256', Buffer.from(presented, 'latin1'), 'buffer');
+      return known.filter(({ digest }) => timingSafeEqual(candidate, digest))[0]?.holder ?? null;
+    },
   };
 }
 

@@ -14,6 +14,7 @@ import type { TtlControl, TtlPolicy } from '../cache/ttl-policy.ts';
 import type { WhatIf } from '../cache/what-if/what-if.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Config } from '../config/config.ts';
+import type { LoadedConfig } from '../config/load.ts';
 import type { KeyDirectory, KeyLookup } from '../keys/registry.ts';
 import type { RequestLimiter, RequestLimiterOptions } from '../keys/request-limiter.ts';
 import type { Logger } from '../log/logger.ts';
@@ -41,6 +42,8 @@ export interface Backend {
   readonly ttlControl: TtlControl;
   /** To be called when other TTLs were configured: stored copies may have to be kept for longer. */
   readonly onTtlsConfigured: () => void;
+  /** Goes over to the secrets of that configuration. */
+  readonly useSecrets: (loaded: LoadedConfig) => void;
   readonly maintenance: MaintenanceControl;
   readonly audit: Audit;
   readonly whatIf: WhatIf;
@@ -56,6 +59,8 @@ export interface Backend {
 
 export interface BackendOptions {
   readonly config: Config;
+  /** Reads the files that a Redis address names, as they were when the configuration was read. */
+  readonly readFile: (path: string) => string;
   readonly health: Health;
   readonly metrics: Metrics;
   /** The three parts of this process that the backend keeps up to date with the other processes. */

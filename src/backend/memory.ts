@@ -28,6 +28,7 @@ export function memoryBackend(options: BackendOptions): Backend {
     purges: new MemoryPurgeLog(clock, memoryDropper(memory, timers)),
     ttlControl: new MemoryTtlControl(ttl, timers, (end) => void audit.record(ttlEndEntry(end))),
     onTtlsConfigured: () => {},
+    useSecrets: () => {},
     maintenance,
     audit,
     whatIf,

@@ -17,6 +17,8 @@ export interface Store {
   readonly identity: string;
   /** The sample that was started here; null if the store is another. */
   readonly sample: SampleStore | null;
+  /** Sends that token from the next call on. The sample keeps its own. */
+  useToken(token: string | null): void;
   close(): Promise<void>;
 }
 
@@ -29,6 +31,8 @@ export interface StoreOptions {
   readonly sample: SampleAccess | null;
   /** While it is on, nothing is sent. */
   readonly maintenance: MaintenanceWatch;
+  /** Called when the store refuses the token: resolves once the newest one is in use. */
+  readonly refreshToken: () => Promise<void>;
   readonly clock: Clock;
   readonly timers: Timers;
 }
@@ -37,7 +41,7 @@ const IDENTITY_LENGTH = 12;
 
 /** Opens the configured store, behind the maintenance gate and the guard; if there is none, the sample. */
 export async function openStore(options: StoreOptions): Promise<Store> {
-  const { upstream, memory, hooks, maintenance, clock, timers } = options;
+  const { upstream, memory, hooks, maintenance, refreshToken, clock, timers } = options;
   const { url, maxRequestsPerSecond } = upstream;
   let sample: SampleStore | null = null;
   let target = url === null ? options.sample : { url, token: upstream.token };
@@ -48,7 +52,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     target = sample;
   }
   const { url: baseUrl, token } = target;
-  const client = new StoreClient({ ...upstream, baseUrl, token, memory, clock, hooks: hooks.store });
+  const client = new StoreClient({ ...upstream, baseUrl, token, memory, clock, refreshToken, hooks: hooks.store });
   // Innermost, so that a call that waited for its turn is stopped too.
   const send = gated(client.fetch, maintenance, clock);
   const guard = new Guard(send, { limits: upstream, clock, timers, hooks: hooks.guard });
@@ -60,6 +64,9 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     // The sample holds the same data wherever it runs.
     identity: url === null ? 'sample' : createHash('sha256').update(url).digest('hex').slice(0, IDENTITY_LENGTH),
     sample,
+    useToken: (newest) => {
+      if (url !== null) client.useToken(newest);
+    },
     close: async () => {
       client.close();
       await sample?.close();

@@ -10,6 +10,7 @@ import { RedisFleet } from '../cache/redis/redis-fleet.ts';
 import { CACHE_CLASSES } from '../cache/ttl-policy.ts';
 import { WhatIf } from '../cache/what-if/what-if.ts';
 import type { Config } from '../config/config.ts';
+import { keptOr, type LoadedConfig } from '../config/load.ts';
 import { isCacheExposed } from '../config/cross-checks.ts';
 import { MemoryRegistry, overlayLookup } from '../keys/memory-registry.ts';
 import { RedisRegistry } from '../keys/redis-registry.ts';
@@ -37,16 +38,9 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   const redis = new RedisHealth({ ...options, isOne, siblings: options.workers });
   const [state, cacheLink] = openLinks(options, { url, cacheUrl: isOne ? null : cacheUrl });
   const audit = new Audit({ link: state, clock, sink: auditLog(logger) });
-  const cache = await openCache(options, { state, cache: cacheLink, isOne, redis, audit });
-  const registry = new RedisRegistry({
-    link: state,
-    clock,
-    timers,
-    graceMs: config.keys.graceMs,
-    witness: isOne ? null : cacheLink,
-    onLoss: () => options.health.update('keys'),
-    onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken'),
-  });
+  const cipher = new RecordCipher(config.cache.encryptionKeys);
+  const cache = await openCache(options, { state, cache: cacheLink, isOne, redis, audit, cipher });
+  const registry = openRegistry(options, state, isOne ? null : cacheLink);
   const transientKeys = new MemoryRegistry(clock);
   const instances = new Instances({
     link: state,
@@ -66,7 +60,8 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   const { workers } = options;
   const stats = new Stats(clock, { ...ofProcess, siblings: workers === null ? null : () => workers.counts() });
   const sweep = sweepPurges(options, cache, instances);
-  redis.track({ ...tracked(config, instances), links: [state, cacheLink], registry });
+  const secrets = followSecrets(config, { state, cache: cacheLink, cipher });
+  redis.track({ ...tracked(config, instances), links: [state, cacheLink], registry, ...secrets });
   return {
     keys: overlayLookup(transientKeys, registry),
     registry,
@@ -77,6 +72,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     purges: cache.state.purges,
     ttlControl: cache.state.ttl,
     onTtlsConfigured: () => void cache.keepLonger(CACHE_CLASSES),
+    useSecrets: secrets.useSecrets,
     maintenance: cache.state.maintenance,
     audit,
     whatIf,
@@ -91,16 +87,33 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   };
 }
 
+/** `witness`: the cache Redis, if it is another one. */
+function openRegistry(
+  { config, health, clock, timers, logger }: BackendOptions,
+  link: RedisLink,
+  witness: RedisLink | null,
+): RedisRegistry {
+  return new RedisRegistry({
+    link,
+    clock,
+    timers,
+    graceMs: config.keys.graceMs,
+    witness,
+    onLoss: () => health.update('keys'),
+    onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken'),
+  });
+}
+
 /** The links to the state Redis and to the cache Redis. `cacheUrl`: null if one Redis has both roles. */
 function openLinks(
-  { config, metrics, logger }: BackendOptions,
+  { config, readFile, metrics, logger }: BackendOptions,
   { url, cacheUrl }: { readonly url: string; readonly cacheUrl: string | null },
 ): readonly [state: RedisLink, cache: RedisLink] {
   const { timeoutMs } = config.redis;
   const onCommand = redisCommandHook(metrics);
   const connect = (role: RedisRole, address: string): RedisLink => {
     try {
-      return new RedisLink({ url: address, timeoutMs, onCommand, role });
+      return new RedisLink({ url: address, readFile, timeoutMs, onCommand, role });
     } catch (error) {
       if (!(error instanceof RedisAddressError)) throw error;
       throw new StartError(`${role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL'}: ${error.message}.`);
@@ -116,15 +129,35 @@ function openLinks(
 }
 
 /** What `/readyz` goes by, besides the links. */
-function tracked(config: Config, instances: Instances): Omit<TrackedRedis, 'links' | 'registry'> {
-  const exposure = isCacheExposed(config) ? ', and cross the network in the clear (no TLS)' : '';
-  const isEncrypted = config.cache.encryptionKeys.length > 0;
+function tracked(
+  config: Config,
+  instances: Instances,
+): Pick<TrackedRedis, 'processes' | 'clockAheadMs' | 'graceMs' | 'hasDemoKeys'> {
   return {
     processes: () => instances.count(),
     clockAheadMs: () => instances.clockAheadMs,
     graceMs: config.keys.graceMs,
     hasDemoKeys: config.upstream.url === null,
-    protection: isEncrypted ? 'cached records are encrypted' : `cached records are not encrypted${exposure}`,
+  };
+}
+
+/** Goes over to the secrets of each new configuration. */
+function followSecrets(started: Config, { state, cache, cipher }: Pick<CacheParts, 'state' | 'cache' | 'cipher'>) {
+  let config = started;
+  return {
+    useSecrets: (loaded: LoadedConfig): void => {
+      ({ config } = loaded);
+      cipher.use(config.cache.encryptionKeys);
+      const { url, cacheUrl } = config.redis;
+      const readFile = keptOr(loaded.files);
+      if (url !== null) state.reconnect({ url, readFile });
+      if (url !== null) cache.reconnect({ url: cacheUrl ?? url, readFile });
+    },
+    protection: (): string => {
+      if (config.cache.encryptionKeys.length > 0) return 'cached records are encrypted';
+      const exposure = isCacheExposed(config) ? ', and cross the network in the clear (no TLS)' : '';
+      return `cached records are not encrypted${exposure}`;
+    },
   };
 }
 
@@ -143,6 +176,7 @@ interface CacheParts {
   readonly isOne: boolean;
   readonly redis: RedisHealth;
   readonly audit: Audit;
+  readonly cipher: RecordCipher;
 }
 
 function openCache(options: BackendOptions, { redis, audit, ...parts }: CacheParts): Promise<CacheBackend> {
@@ -152,7 +186,6 @@ function openCache(options: BackendOptions, { redis, audit, ...parts }: CachePar
     ...options,
     ...parts,
     maxBytes: config.cache.redisBytes,
-    cipher: new RecordCipher(config.cache.encryptionKeys),
     store: store.identity,
     onFailed: (operation, error) => logger.warn({ operation, err: error }, CACHE_FAILURES[operation]),
     onUndecryptable: ({ reason, message }) => {

@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import { demoWarning } from '../config/environment.ts';
 import { ConfigError } from '../config/errors.ts';
 import { loadConfig, type LoadedConfig } from '../config/load.ts';
+import { SecretFiles, secretsInFiles } from '../config/secret-files.ts';
 import type { Gateway } from '../gateway.ts';
 import { type Logger, openProcessLog, type ProcessLog } from '../log/logger.ts';
 import { CliError, makeCommand, print } from './command.ts';
@@ -34,7 +35,10 @@ const NO_STORE =
   'UPSTREAM_URL is not set: set it to the address of your evaluation store, or try the bundled sample store with `evalgate serve --demo` (`npm start`).';
 
 /** One gateway in this process, or several in processes of their own. */
-type Running = Pick<Gateway, 'publicUrl' | 'adminUrl' | 'demo' | 'reload' | 'reloadFailed' | 'stop'>;
+type Running = Pick<Gateway, 'publicUrl' | 'adminUrl' | 'demo' | 'reload' | 'reloadFailed' | 'onSecrets' | 'stop'>;
+
+/** Files of secrets are read so often: a change is in force within twice as long. */
+const LOOK_AT_SECRETS_EVERY_MS = 5000;
 
 /**
  * Resolves when the gateway has stopped, on SIGTERM or SIGINT, or because the terminal that it runs at is gone. A signal
@@ -59,11 +63,20 @@ async function serve(command: Command, isDemo: boolean): Promise<void> {
     const warning = demoWarning(process.env);
     if (warning !== null) logger.warn(warning);
   }
-  const running = config.server.workers > 1 ? await startSeveral(loaded, log, stopped) : await startOne(loaded, log);
+  const secrets = new SecretFiles({ env: process.env, loaded });
+  const running =
+    config.server.workers > 1
+      ? await startSeveral(loaded, { log, secrets, stopped })
+      : await startOne(loaded, log, secrets);
   if (running === null) return log.flush();
   const { publicUrl, adminUrl, demo } = running;
   print(command, { publicUrl, adminUrl, demo }, announcement(running, config));
-  if (!isAtTerminal) process.on('SIGHUP', () => reload(running, logger));
+  secrets.listen((look) => {
+    if (look.changed.length > 0) logger.info({ secrets: look.changed }, 'secrets changed');
+    running.onSecrets(look);
+  });
+  if (secretsInFiles(loaded).length > 0) setInterval(() => secrets.look(), LOOK_AT_SECRETS_EVERY_MS).unref();
+  if (!isAtTerminal) process.on('SIGHUP', () => reload(running, secrets, logger));
   const signal = await stopped;
   logger.info({ signal }, 'stopping');
   await running.stop(delayMs(signal, loaded));
@@ -82,16 +95,22 @@ async function serveAsWorker(): Promise<number> {
   }
 }
 
-async function startOne(loaded: LoadedConfig, log: ProcessLog): Promise<Running> {
+async function startOne(loaded: LoadedConfig, log: ProcessLog, secrets: SecretFiles): Promise<Running> {
   // Loaded here: a process that only supervises workers does without it.
   const { startGateway } = await import('../gateway.ts');
-  return startGateway(loaded, log);
+  return startGateway(loaded, { ...log, lookAtSecrets: async () => secrets.look() });
+}
+
+interface Starting {
+  readonly log: ProcessLog;
+  readonly secrets: SecretFiles;
+  readonly stopped: Promise<Signal>;
 }
 
 /** Null if the signal came before all were ready; they have ended then. */
-async function startSeveral(loaded: LoadedConfig, log: ProcessLog, stopped: Promise<Signal>): Promise<Running | null> {
+async function startSeveral(loaded: LoadedConfig, { log, secrets, stopped }: Starting): Promise<Running | null> {
   const { Supervisor } = await import('../cluster/supervisor.ts');
-  const supervisor = new Supervisor(loaded, log);
+  const supervisor = new Supervisor(loaded, log, secrets);
   const starting = supervisor.start();
   const first = await Promise.race([starting, stopped]);
   // Those that run already are drained.
@@ -115,12 +134,14 @@ function stopSignal(isAtTerminal: boolean): Promise<Signal> {
   });
 }
 
-/** Reads the configuration again; if it is invalid, the old one stays in force. */
-function reload(running: Running, logger: Logger): void {
+/** Reads secrets and configuration again; if one is invalid, the old one stays in force. */
+function reload(running: Running, secrets: SecretFiles, logger: Logger): void {
+  secrets.look();
   try {
-    const loaded = loadConfig({ env: process.env });
+    const { loaded, changed } = secrets.readAgain();
     for (const warning of loaded.warnings) logger.warn(warning);
     const needRestart = running.reload(loaded);
+    if (changed.length > 0) running.onSecrets({ loaded: null, changed, faults: secrets.faults });
     logger.info({ file: loaded.file }, 'configuration reloaded');
     if (needRestart.length > 0) logger.warn({ settings: needRestart }, 'changed settings that need a restart');
   } catch (error) {

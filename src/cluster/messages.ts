@@ -8,12 +8,15 @@ import { type ImportedKey, parseImportedKey } from '../keys/key.ts';
 /** The texts of configuration files, by path. They hold secrets: never passed by arguments or environment variables. */
 export const filesSchema = z.record(z.string(), z.string());
 
+const secretFaultsSchema = z.array(z.object({ name: z.string(), problem: z.string() }));
+
 /** The configuration and the sample that a worker starts with. */
 export const startSchema = z.object({
   /** The files that the configuration was read from when the gateway was started. */
   files: filesSchema,
   /** The files of the last reload, for the settings that change while it runs; null if there was none. */
   reloaded: filesSchema.nullable(),
+  secretFaults: secretFaultsSchema,
   /** The sample store that all workers share; null in front of a real store. */
   sample: z
     .object({
@@ -43,6 +46,16 @@ export const toWorkerSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('start'), payload: z.unknown() }),
   /** `files` are of `filesSchema`. */
   z.object({ kind: z.literal('reload'), files: z.unknown() }),
+  /**
+   * What a look at the files of secrets has found. `files` are of `filesSchema`, null if none has changed. Only one worker
+   * is sent what has changed: it audits it for all.
+   */
+  z.object({
+    kind: z.literal('secrets'),
+    files: z.unknown(),
+    changed: z.array(z.string()),
+    faults: secretFaultsSchema,
+  }),
   /** The configuration was read again and is invalid; sent to one worker, which counts it for all. */
   z.object({ kind: z.literal('reload-failed') }),
   z.object({ kind: z.literal('drain'), delayMs: z.number().min(0) }),
@@ -63,6 +76,8 @@ export const fromWorkerSchema = z.discriminatedUnion('kind', [
   /** It can't start as it is configured; the message is for the operator. */
   z.object({ kind: z.literal('failed'), message: z.string() }),
   z.object({ kind: z.literal('pong') }),
+  /** Wants the files of secrets to be read again, and is answered with `secrets` in any case. */
+  z.object({ kind: z.literal('look-at-secrets') }),
   /** The worker's own metrics, as prom-client hands them from process to process, or its counts. */
   z.object({ kind: z.literal('report'), id: z.int(), value: z.unknown() }),
   z.object({ kind: z.literal('request-reports'), id: z.int(), what: reportSchema }),

@@ -9,6 +9,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { systemClock } from '../time/clock.ts';
 import { reload } from '../config/effective.ts';
 import type { LoadedConfig } from '../config/load.ts';
+import type { SecretFiles, SecretsLook } from '../config/secret-files.ts';
 import type { Logger, ProcessLog } from '../log/logger.ts';
 import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS, StartError, TRACES_GRACE_MS } from '../server/server.ts';
 import type { DemoAnnouncement, SampleStore } from '../backend/demo-store.ts';
@@ -53,6 +54,7 @@ export class Supervisor {
   readonly #metrics: WorkerMetrics;
   readonly #allReady = Promise.withResolvers<boolean>();
   readonly #allEnded = Promise.withResolvers<void>();
+  readonly #secrets: SecretFiles;
   #latest: LoadedConfig;
   #sample: SampleStore | null = null;
   #state: 'starting' | 'running' | 'stopping' = 'starting';
@@ -63,8 +65,9 @@ export class Supervisor {
   #earlyEnds = 0;
   #lastReportId = 0;
 
-  constructor(loaded: LoadedConfig, { logger, droppedLines, relay }: ProcessLog) {
+  constructor(loaded: LoadedConfig, { logger, droppedLines, relay }: ProcessLog, secrets: SecretFiles) {
     const { workers } = loaded.config.server;
+    this.#secrets = secrets;
     this.#logger = logger;
     this.#relayLog = relay;
     this.#started = loaded;
@@ -109,6 +112,16 @@ export class Supervisor {
     this.#logger.level = inForce.config.log.level;
     this.#sendToAll({ kind: 'reload', files: inForce.files });
     return needRestart;
+  }
+
+  /** All workers take over what a look at the files of secrets has found. */
+  onSecrets({ loaded, changed, faults }: SecretsLook): void {
+    if (loaded !== null) this.#latest = reload(this.#latest, loaded).inForce;
+    const [auditor] = this.#ready();
+    for (const worker of this.#workers.keys()) {
+      const files = loaded === null ? null : this.#latest.files;
+      send(worker, { kind: 'secrets', files, changed: worker === auditor ? [...changed] : [], faults: [...faults] });
+    }
   }
 
   /** A new configuration is invalid: the old one stays in force. One worker counts it, since metrics are their sum. */
@@ -177,6 +190,10 @@ export class Supervisor {
       case 'pong':
         this.#unanswered.set(worker, 0);
         this.#sendStatus();
+        break;
+      case 'look-at-secrets':
+        this.#secrets.look();
+        send(worker, { kind: 'secrets', files: null, changed: [], faults: [...this.#secrets.faults] });
         break;
       case 'request-reports':
         void this.#sendReports(worker, message.id, message.what);
@@ -310,6 +327,7 @@ export class Supervisor {
     return {
       files: this.#started.files,
       reloaded: this.#latest === this.#started ? null : this.#latest.files,
+      secretFaults: [...this.#secrets.faults],
       sample: sample && { url: sample.url, token: sample.token, keys: [...sample.keys] },
     };
   }

@@ -1,11 +1,13 @@
 /** A worker: a gateway that the first process starts, reloads and drains. */
 import { on } from 'node:events';
+import { reload } from '../config/effective.ts';
 import type { Environment } from '../config/environment.ts';
 import { type KeptFiles, type LoadedConfig, loadKept } from '../config/load.ts';
 import { z } from 'zod';
 import type { Gateway, WorkerReport, Workers } from '../gateway.ts';
 import { openProcessLog } from '../log/logger.ts';
 import { StartError } from '../server/server.ts';
+import { systemTimers, withDeadline } from '../time/timers.ts';
 import {
   filesSchema,
   type FromWorker,
@@ -21,22 +23,23 @@ export async function runWorker(env: Environment): Promise<number> {
   // A terminal and a service manager signal all processes at once; the first process says what is to be done.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined);
   const supervisor = new SupervisorLink();
-  const { files, reloaded, sample } = await supervisor.start();
+  const { files, reloaded, secretFaults, sample } = await supervisor.start();
   const load = (from: KeptFiles): LoadedConfig => loadKept(env, from);
-  const loaded = load(files);
+  const started = load(files);
+  const loaded = reloaded === null ? started : reload(started, load(reloaded)).inForce;
   const log = await openProcessLog(loaded.config.log.level);
   const { startGateway } = await import('../gateway.ts');
   let gateway: Gateway;
   try {
-    gateway = await startGateway(loaded, { ...log, workers: supervisor, sample });
+    const lookAtSecrets = (): Promise<void> => supervisor.lookAtSecrets();
+    gateway = await startGateway(loaded, { ...log, workers: supervisor, sample, lookAtSecrets, secretFaults });
   } catch (error) {
     if (!(error instanceof StartError)) throw error;
     await send({ kind: 'failed', message: error.message });
     await log.flush();
     return 1;
   }
-  if (reloaded !== null) gateway.reload(load(reloaded));
-  supervisor.connect(gateway, (newFiles) => gateway.reload(load(newFiles)));
+  supervisor.connect(gateway, load);
   void send({ kind: 'ready', publicUrl: gateway.publicUrl, adminUrl: gateway.adminUrl });
   await gateway.stop(await supervisor.drain);
   await log.flush();
@@ -44,6 +47,7 @@ export async function runWorker(env: Environment): Promise<number> {
 }
 
 const REPORTS_TIMEOUT_MS = 3000;
+const LOOK_TIMEOUT_MS = 1000;
 
 /** The worker's end of the line to the first process. */
 class SupervisorLink implements Workers {
@@ -53,7 +57,9 @@ class SupervisorLink implements Workers {
   readonly drain = this.#drain.promise;
   #status: WorkersStatus = { ready: 0, wanted: 0, sinceMs: Date.now(), silent: [], hasRedisAnswered: false };
   /** Messages that come before the gateway has started wait for it. */
-  readonly #gateway = Promise.withResolvers<{ gateway: Gateway; reload: (files: KeptFiles) => void }>();
+  readonly #gateway = Promise.withResolvers<{ gateway: Gateway; load: (files: KeptFiles) => LoadedConfig }>();
+  /** Under way. */
+  #look: PromiseWithResolvers<void> | null = null;
   #lastId = 0;
 
   constructor() {
@@ -70,8 +76,19 @@ class SupervisorLink implements Workers {
   }
 
   /** From now on the gateway gets each new configuration, one that came earlier too, and reports its metrics. */
-  connect(gateway: Gateway, reload: (files: KeptFiles) => void): void {
-    this.#gateway.resolve({ gateway, reload });
+  connect(gateway: Gateway, load: (files: KeptFiles) => LoadedConfig): void {
+    this.#gateway.resolve({ gateway, load });
+  }
+
+  /** Resolves once the gateway has the secrets that the first process reads now, or if it does not answer in time. */
+  async lookAtSecrets(): Promise<void> {
+    if (this.#look === null) {
+      this.#look = Promise.withResolvers();
+      void send({ kind: 'look-at-secrets' });
+    }
+    await withDeadline(this.#look.promise, LOOK_TIMEOUT_MS, systemTimers, () => {
+      this.#look = null;
+    });
   }
 
   status(): WorkersStatus {
@@ -116,7 +133,10 @@ class SupervisorLink implements Workers {
         this.#start.resolve(message.payload);
         break;
       case 'reload':
-        void this.#gateway.promise.then(({ reload }) => reload(filesSchema.parse(message.files)));
+        void this.#gateway.promise.then(({ gateway, load }) => gateway.reload(load(filesSchema.parse(message.files))));
+        break;
+      case 'secrets':
+        void this.#takeSecrets(message);
         break;
       case 'reload-failed':
         void this.#gateway.promise.then(({ gateway }) => gateway.reloadFailed());
@@ -137,6 +157,13 @@ class SupervisorLink implements Workers {
       case 'all-reports':
         break;
     }
+  }
+
+  async #takeSecrets({ files, changed, faults }: Extract<ToWorker, { kind: 'secrets' }>): Promise<void> {
+    const { gateway, load } = await this.#gateway.promise;
+    gateway.onSecrets({ loaded: files === null ? null : load(filesSchema.parse(files)), changed, faults });
+    this.#look?.resolve();
+    this.#look = null;
   }
 
   /** A report that can't be made is not sent: the first process waits only for a moment. */

@@ -1,5 +1,6 @@
 /** The configuration in force as people see it, and what a running gateway takes over of a new one. */
 import { z } from 'zod';
+import { isSameRedis } from '../redis/address.ts';
 import { configOf, type LoadedConfig, type Origin, type Resolved } from './load.ts';
 import { type Tree, treeOf } from './settings.ts';
 
@@ -26,8 +27,14 @@ export function originOf({ resolved }: LoadedConfig, id: string): Origin {
   return resolved.find(({ setting }) => setting.id === id)?.origin ?? 'default';
 }
 
-/** All other settings need a new process. */
-const RELOADABLE = /^(?:cache\.classes\.|rateLimit\.|log\.)/;
+/** All other settings need a new process, except Redis addresses: `canChange`. */
+const RELOADABLE = /^(?:cache\.classes\.|rateLimit\.|log\.|(?:admin\.token|upstream\.token|cache\.encryptionKeys)$)/;
+const REDIS_ADDRESSES: readonly string[] = ['redis.url', 'redis.cacheUrl'];
+
+function canChange(id: string, from: unknown, to: unknown): boolean {
+  if (!REDIS_ADDRESSES.includes(id)) return RELOADABLE.test(id);
+  return typeof from === 'string' && typeof to === 'string' && isSameRedis(from, to);
+}
 
 /**
  * `running` is the configuration in force so far, `read` the one read now. Returns the one in force from now on, and the
@@ -38,13 +45,13 @@ export function reload(
   read: LoadedConfig,
 ): { readonly inForce: LoadedConfig; readonly needRestart: readonly string[] } {
   const old = new Map(running.resolved.map((entry) => [entry.setting.id, entry]));
-  const resolved = read.resolved.map((entry) =>
-    RELOADABLE.test(entry.setting.id) ? entry : (old.get(entry.setting.id) ?? entry),
-  );
-  const isOther = ({ setting, written }: Resolved): boolean =>
-    JSON.stringify(old.get(setting.id)?.written) !== JSON.stringify(written);
-  const needRestart = read.resolved
-    .filter((entry) => !RELOADABLE.test(entry.setting.id) && isOther(entry))
-    .map(({ setting }) => setting.id);
+  const needRestart: string[] = [];
+  const resolved = read.resolved.map((entry) => {
+    const { id } = entry.setting;
+    const before = old.get(id);
+    if (before === undefined || canChange(id, before.written, entry.written)) return entry;
+    if (JSON.stringify(before.written) !== JSON.stringify(entry.written)) needRestart.push(id);
+    return before;
+  });
   return { inForce: { ...read, config: configOf(resolved), resolved }, needRestart };
 }

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
+import { tlsFilesOf } from '../redis/address.ts';
 import { problemOf } from './codecs.ts';
 import { type Config, configSchema, SETTINGS } from './config.ts';
 import { conflictsOf, warningsOf } from './cross-checks.ts';
@@ -50,12 +51,29 @@ export function loadConfig({ env, readFile = readText }: { env: Environment; rea
   const { config, faults } = check(resolved, layers);
   const all = [...layers.file.faults, ...layers.environment.faults, ...faults];
   if (all.length > 0) throw new ConfigError(all);
+  keepTlsFiles(config, read);
   const warnings = [...warningsOf(config), ...environmentWarnings(env)];
   return { config, file, resolved, warnings, isTraced: isTracingOn(env), files };
 }
 
-function readText(path: string): string {
+export function readText(path: string): string {
   return readFileSync(path, 'utf8');
+}
+
+/** Reads the files that Redis addresses name. One that cannot be read is reported when it is used. */
+function keepTlsFiles({ redis }: Config, read: ReadFile): void {
+  for (const path of [redis.url, redis.cacheUrl].flatMap(tlsFilesOf)) {
+    try {
+      read(path);
+    } catch {
+      // Not kept.
+    }
+  }
+}
+
+/** Reads a file as it was kept; another one with `readFile`. */
+export function keptOr(files: KeptFiles, readFile: ReadFile = readText): ReadFile {
+  return (path) => files[path] ?? readFile(path);
 }
 
 /** Relative if the program runs in its own folder, so that messages can be followed. */

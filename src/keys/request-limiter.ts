@@ -4,7 +4,7 @@
  * each process counts by itself.
  */
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
-import type { RedisLink } from '../redis/connection.ts';
+import type { RedisClient, RedisLink } from '../redis/connection.ts';
 
 export interface RequestLimiter {
   /** Takes one attempt. Resolves with null, or with the seconds to wait if none is left. */
@@ -24,19 +24,24 @@ export interface RequestLimiterOptions {
 export function createRequestLimiter({ name, points, windowSeconds, redis }: RequestLimiterOptions): RequestLimiter {
   const window = { points, duration: windowSeconds, keyPrefix: `evalgate:limit:${name}` };
   const memory = new RateLimiterMemory(window);
-  const shared =
-    redis === null
-      ? memory
-      : new RateLimiterRedis({
-          ...window,
-          storeClient: redis.client,
-          insuranceLimiter: memory,
-          // An address that used up its attempts costs Redis nothing until its window ends.
-          inMemoryBlockOnConsumed: points + 1,
-          rejectIfRedisNotReady: true,
-        });
-  // R6: after one timeout no further request waits for Redis.
-  const limiter = (): RateLimiterAbstract => (redis?.isUp() === true ? shared : memory);
+  const sharedBy = (storeClient: RedisClient): RateLimiterAbstract =>
+    new RateLimiterRedis({
+      ...window,
+      storeClient,
+      insuranceLimiter: memory,
+      // An address that used up its attempts costs Redis nothing until its window ends.
+      inMemoryBlockOnConsumed: points + 1,
+      rejectIfRedisNotReady: true,
+    });
+  let shared: { readonly client: RedisClient; readonly limiter: RateLimiterAbstract } | null = null;
+  const limiter = (): RateLimiterAbstract => {
+    // R6: after one timeout no further request waits for Redis.
+    if (redis?.isUp() !== true) return memory;
+    const { client } = redis;
+    // The link goes over to another client when its secrets change.
+    if (shared?.client !== client) shared = { client, limiter: sharedBy(client) };
+    return shared.limiter;
+  };
   return {
     consume: async (id) => {
       try {

@@ -5,6 +5,7 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { type ConnectionOptions, createSecureContext } from 'node:tls';
+import { isDeepStrictEqual } from 'node:util';
 
 export interface RedisNode {
   readonly host: string;
@@ -138,15 +139,38 @@ function orRefuse<T>(fault: string, run: () => T): T {
 }
 
 /**
- * Reads the files once: a certificate that was replaced is used after a restart. Without `tlsCaFile` the
- * authorities that Node trusts are trusted. Throws RedisAddressError if a file can't be read or holds something else.
+ * Whether two addresses lead to the same Redis, if with other credentials or TLS options. The addresses of a Cluster or of
+ * Sentinels name only some of its nodes: other ones may be those of the same.
  */
-export function tlsOptions(names: RedisAddress['tls']): ConnectionOptions | undefined {
+export function isSameRedis(one: string, other: string): boolean {
+  const [a, b] = [parseRedisAddress(one), parseRedisAddress(other)];
+  if (a.kind !== b.kind || a.db !== b.db || a.primary !== b.primary) return false;
+  return a.kind !== 'single' || isDeepStrictEqual(a.nodes, b.nodes);
+}
+
+/** The paths of the files that an address names. Throws RedisAddressError for what is no address. */
+export function tlsFilesOf(url: string | null): readonly string[] {
+  const tls = url === null ? null : parseRedisAddress(url).tls;
+  return [tls?.caFile, tls?.certFile, tls?.keyFile].filter((path) => typeof path === 'string');
+}
+
+/** Reads a text file; throws the system's error if it cannot. */
+export type ReadTlsFile = (path: string) => string;
+const readNow: ReadTlsFile = (path) => readFileSync(path, 'utf8');
+
+/**
+ * Without `tlsCaFile` the authorities that Node trusts are trusted. Throws RedisAddressError if a file can't be read or
+ * holds something else.
+ */
+export function tlsOptions(names: RedisAddress['tls'], read: ReadTlsFile = readNow): ConnectionOptions | undefined {
   if (names === null) return undefined;
   const { caFile, certFile, keyFile, serverName } = names;
+  const contentOf = (path: string, option: string): string => readOrRefuse(path, option, read);
   return {
     ...(caFile === null ? {} : { ca: authority(contentOf(caFile, 'tlsCaFile')) }),
-    ...(certFile === null || keyFile === null ? {} : ownCertificate(certFile, keyFile)),
+    ...(certFile === null || keyFile === null
+      ? {}
+      : ownCertificate(contentOf(certFile, 'tlsCertFile'), contentOf(keyFile, 'tlsKeyFile'))),
     ...(serverName === null ? {} : { servername: serverName }),
   };
 }
@@ -158,16 +182,16 @@ function authority(pem: string): string {
   return pem;
 }
 
-function ownCertificate(certFile: string, keyFile: string): { readonly cert: string; readonly key: string } {
-  const pair = { cert: contentOf(certFile, 'tlsCertFile'), key: contentOf(keyFile, 'tlsKeyFile') };
+function ownCertificate(cert: string, key: string): { readonly cert: string; readonly key: string } {
+  const pair = { cert, key };
   const fault = 'the files of its options tlsCertFile and tlsKeyFile are no certificate and its key in PEM form';
   orRefuse(fault, () => createSecureContext(pair));
   return pair;
 }
 
-function contentOf(path: string, option: string): string {
+function readOrRefuse(path: string, option: string, read: ReadTlsFile): string {
   try {
-    return readFileSync(path, 'utf8');
+    return read(path);
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
     throw new RedisAddressError(`the file of its option ${option} can't be read (${code})`, { cause: error });

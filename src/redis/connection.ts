@@ -4,14 +4,29 @@
  * twice.
  */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { TLSSocket } from 'node:tls';
+import { type ConnectionOptions, TLSSocket } from 'node:tls';
+import { isDeepStrictEqual } from 'node:util';
 import { Cluster, type ClusterOptions, Redis, type RedisCommander, type RedisOptions } from 'ioredis';
-import { describeNode, parseRedisAddress, type RedisAddress, type RedisNode, tlsOptions } from './address.ts';
+import {
+  describeNode,
+  parseRedisAddress,
+  type ReadTlsFile,
+  type RedisAddress,
+  type RedisNode,
+  tlsOptions,
+} from './address.ts';
 import { NotSentError, RedisTimeoutError, replyCode } from './errors.ts';
 import { handshake } from './handshake.ts';
-import { clusterProbe, ConnectionHealth, droppedIfSilent, reasonOf } from './health.ts';
+import {
+  clusterProbe,
+  ConnectionHealth,
+  ConnectionTrial,
+  droppedIfSilent,
+  type FollowedConnection,
+  reasonOf,
+} from './health.ts';
 import { trialKeys } from './names.ts';
-import { RedisSubscriber, retryDelayMs } from './pubsub.ts';
+import { endAfterAnswers, RedisSubscriber, type RedisSubscriberOptions, retryDelayMs } from './pubsub.ts';
 import { beforeDeadline } from './request-wait.ts';
 
 /** ioredis's client of one Redis, or of a Cluster as if it were one: each command goes to the node that has its keys. */
@@ -23,9 +38,15 @@ export type RedisRole = 'state' | 'cache';
 /** `refused`: by an error reply. `lost`: the connection ended before the answer. `unsent`: there was no connection. */
 export type CommandOutcome = 'answered' | 'refused' | 'timeout' | 'lost' | 'unsent';
 
-export interface RedisLinkOptions {
+/** Where a Redis is, and with which secrets it is reached. */
+export interface RedisAccess {
   /** As `parseRedisAddress` takes it. */
   readonly url: string;
+  /** Reads the files that it names; from the disk unless given. */
+  readonly readFile?: ReadTlsFile;
+}
+
+export interface RedisLinkOptions extends RedisAccess {
   readonly role: RedisRole;
   /** Called for each `run`, so it has to be cheap. */
   readonly onCommand?: (role: RedisRole, outcome: CommandOutcome, seconds: number) => void;
@@ -77,24 +98,23 @@ export class RedisLink extends ConnectionHealth {
   /** On a `cluster` keys lie on several servers: only keys with one hash tag can be in one script. */
   readonly kind: RedisAddress['kind'];
   readonly db: number;
-  /** For libraries that take a client of ioredis, and for probes: it is sent to even while Redis counts as down. */
-  readonly client: RedisClient;
-  /** The one Redis, or each primary of the Cluster, as far as they are known now. */
-  readonly servers: () => readonly RedisServer[];
   /** For messages, on a connection of its own that can be lost while `client` is up. */
   readonly subscriber: RedisSubscriber;
-  readonly #disconnect: () => void;
   readonly #onCommand: RedisLinkOptions['onCommand'];
   readonly #timeoutListeners = new Set<() => void>();
+  /** What the connections were opened with, or those that are to take their place. */
+  #opening: Opening;
+  #connection: Connection;
+  /** To take the place of the connection once it answers. */
+  #next: { readonly connection: Connection; readonly trial: ConnectionTrial } | null = null;
   #isInDoubt = false;
   #leftReplicaAtMs = Number.NEGATIVE_INFINITY;
 
   /** Throws RedisAddressError for what is no address of a Redis. */
-  constructor({ url, role, onCommand, timeoutMs = DEFAULT_TIMEOUT_MS }: RedisLinkOptions) {
+  constructor({ role, onCommand, timeoutMs = DEFAULT_TIMEOUT_MS, ...access }: RedisLinkOptions) {
     super(timeoutMs);
-    const address = parseRedisAddress(url);
-    const about = { name: `evalgate-${role}`, timeoutMs };
-    const greet = handshake(address, about.name);
+    this.#opening = openingOf(access);
+    const { address } = this.#opening;
     this.role = role;
     this.kind = address.kind;
     this.db = address.db;
@@ -103,39 +123,102 @@ export class RedisLink extends ConnectionHealth {
     this.onUp(() => {
       this.#isInDoubt = false;
     });
-    const messages = messageOptions(address, about);
-    const listening = {
-      // Channels know no databases.
-      greet: handshake({ ...address, db: 0 }, `${about.name}-messages`),
-      publish: (channel: string, message: string) => this.client.publish(channel, message),
-      timeoutMs,
-    };
+    this.#connection = this.#open(this.#opening);
+    const publish = (channel: string, message: string): Promise<unknown> => this.client.publish(channel, message);
+    this.subscriber = new RedisSubscriber({ ...this.#connection.messages, publish, timeoutMs });
+    this.follow(this.#connection);
+  }
+
+  /**
+   * For libraries that take a client of ioredis, and for probes: it is sent to even while Redis counts as down. Another one
+   * after `reconnect`.
+   */
+  get client(): RedisClient {
+    return this.#connection.client;
+  }
+
+  /** The one Redis, or each primary of the Cluster, as far as they are known now. */
+  servers(): readonly RedisServer[] {
+    return this.#connection.servers();
+  }
+
+  /**
+   * Goes over to other credentials or certificates of the same Redis: new connections take the place of the old ones once
+   * they answer, and the old ones end once their answers have come. Until then the old ones serve, however long Redis
+   * refuses the new ones. Throws RedisAddressError.
+   */
+  reconnect(access: RedisAccess): void {
+    const opening = openingOf(access);
+    if (isDeepStrictEqual(opening, this.#opening)) return;
+    this.#opening = opening;
+    this.#dropNext();
+    const connection = this.#open(opening);
+    const trial = new ConnectionTrial(connection, this.timeoutMs);
+    this.#next = { connection, trial };
+    trial.onUp(() => {
+      const old = this.#connection;
+      trial.end();
+      this.#next = null;
+      this.#connection = connection;
+      this.follow(connection);
+      void this.ping().catch(() => undefined);
+      void endAfterAnswers(old.client);
+    });
+    void this.subscriber.replace(connection.messages);
+  }
+
+  /** Why the connections of the last `reconnect` are not in use yet; null if they are. */
+  get pendingReason(): Error | null {
+    return this.#next?.trial.downReason ?? null;
+  }
+
+  #dropNext(): void {
+    this.#next?.trial.end();
+    this.#next?.connection.client.disconnect();
+    this.#next = null;
+  }
+
+  #open(opening: Opening): Connection {
+    const { address } = opening;
+    const about = { name: `evalgate-${this.role}`, timeoutMs: this.timeoutMs };
+    const greet = handshake(address, about.name);
+    const messages = messageOptions(opening, about);
+    // Channels know no databases.
+    const greetMessages = handshake({ ...address, db: 0 }, `${about.name}-messages`);
     if (address.kind === 'cluster') {
-      const cluster = new Cluster([...address.nodes], clusterOptions(address, about));
-      this.client = cluster;
-      this.servers = () => cluster.nodes('master').map((client) => ({ name: describeNode(placeOf(client)), client }));
-      // Each node forwards what is published at any other, so one connection to any node is enough.
-      const openMessages = (): Redis => new Redis({ ...messages, ...anyNode(cluster, address.nodes) });
-      const subscriber = new RedisSubscriber({ ...listening, connect: openMessages });
-      // A node that left the Cluster may live on, and hears nothing of it any more.
-      cluster.on('-node', ({ options }: Redis) => subscriber.leave(options));
-      this.subscriber = subscriber;
-      this.#disconnect = () => cluster.disconnect();
-      this.follow({ client: cluster, ask: clusterProbe(cluster, greet, (reason) => this.setDown(reason)) });
-    } else {
-      const reconnectOnError = (error: Error): boolean => this.#leavesReplica(error);
-      const client = new Redis({ ...connectionOptions(address, about), reconnectOnError });
-      this.client = client;
-      this.servers = () => [{ name: describeNode(address.nodes[0]), client }];
-      this.subscriber = new RedisSubscriber({ ...listening, connect: () => new Redis(messages) });
-      this.#disconnect = () => client.disconnect();
-      // A read: a Redis that cannot save refuses PING too, and answers all that only reads.
-      const ask = async (): Promise<void> => {
-        await greet(client);
-        await client.get(PROBED_KEY);
+      const cluster = new Cluster([...address.nodes], clusterOptions(opening, about));
+      const isInUse = (): boolean => this.#connection.client === cluster;
+      const onFailure = (reason: Error): void => {
+        if (isInUse()) this.setDown(reason);
       };
-      this.follow({ client, ask: droppedIfSilent(client, ask) });
+      cluster.on('-node', ({ options }: Redis) => {
+        // A node that left the Cluster may live on, and hears nothing of it any more.
+        if (isInUse()) this.subscriber.leave(options);
+      });
+      return {
+        client: cluster,
+        servers: () => cluster.nodes('master').map((client) => ({ name: describeNode(placeOf(client)), client })),
+        ask: clusterProbe(cluster, greet, onFailure),
+        // Each node forwards what is published at any other, so one connection to any node is enough.
+        messages: {
+          connect: () => new Redis({ ...messages, ...anyNode(cluster, address.nodes) }),
+          greet: greetMessages,
+        },
+      };
     }
+    const reconnectOnError = (error: Error): boolean => this.#leavesReplica(error);
+    const client = new Redis({ ...connectionOptions(opening, about), reconnectOnError });
+    // A read: a Redis that cannot save refuses PING too, and answers all that only reads.
+    const ask = async (): Promise<void> => {
+      await greet(client);
+      await client.get(PROBED_KEY);
+    };
+    return {
+      client,
+      servers: () => [{ name: describeNode(address.nodes[0]), client }],
+      ask: droppedIfSilent(client, ask),
+      messages: { connect: () => new Redis(messages), greet: greetMessages },
+    };
   }
 
   /**
@@ -196,7 +279,8 @@ export class RedisLink extends ConnectionHealth {
   async close(): Promise<void> {
     this.stop();
     this.subscriber.close();
-    this.#disconnect();
+    this.#dropNext();
+    this.#connection.client.disconnect();
   }
 
   /**
@@ -211,6 +295,25 @@ export class RedisLink extends ConnectionHealth {
     this.downReason = error;
     return true;
   }
+}
+
+/** An address with its TLS options: all that connections are opened with. */
+interface Opening {
+  readonly address: RedisAddress;
+  readonly encryption: ConnectionOptions | undefined;
+}
+
+/** Throws RedisAddressError. */
+function openingOf({ url, readFile }: RedisAccess): Opening {
+  const address = parseRedisAddress(url);
+  return { address, encryption: tlsOptions(address.tls, readFile) };
+}
+
+/** The connection for commands, and how one for messages is opened. */
+interface Connection extends FollowedConnection {
+  readonly client: Redis | Cluster;
+  readonly servers: () => readonly RedisServer[];
+  readonly messages: Pick<RedisSubscriberOptions, 'connect' | 'greet'>;
 }
 
 interface About {
@@ -230,10 +333,9 @@ function anyNode(cluster: Cluster, named: readonly RedisNode[]): Partial<RedisNo
   return nodes[Math.floor(Math.random() * nodes.length)] ?? {};
 }
 
-/** The options of every connection. Throws RedisAddressError if a file that the address names can't be read. */
-function commonOptions({ credentials, tls, family }: RedisAddress, { name, timeoutMs }: About) {
+/** The options of every connection. */
+function commonOptions({ address: { credentials, family }, encryption }: Opening, { name, timeoutMs }: About) {
   const { username, password } = credentials;
-  const encryption = tlsOptions(tls);
   if (encryption !== undefined) holdLateErrors();
   return {
     family,
@@ -269,10 +371,11 @@ function holdErrors(message: unknown): void {
 type PlainOptions = RedisOptions & { readonly replyMapping?: 'legacy' };
 
 /** The options of a connection that comes back by itself: to one Redis, or to the primary that Sentinels name. */
-function connectionOptions(address: RedisAddress, about: About): PlainOptions {
+function connectionOptions(opening: Opening, about: About): PlainOptions {
+  const { address } = opening;
   return {
-    ...commonOptions(address, about),
-    ...(address.kind === 'sentinel' ? sentinelOptions(address, about) : address.nodes[0]),
+    ...commonOptions(opening, about),
+    ...(address.kind === 'sentinel' ? sentinelOptions(opening, about) : address.nodes[0]),
     db: address.db,
     enableOfflineQueue: false,
     retryStrategy: retryDelayMs,
@@ -280,14 +383,15 @@ function connectionOptions(address: RedisAddress, about: About): PlainOptions {
 }
 
 /** The same for messages, on a connection that the subscriber replaces when it is lost. */
-function messageOptions(address: RedisAddress, about: About): PlainOptions {
-  const options = connectionOptions({ ...address, db: 0 }, { ...about, name: `${about.name}-messages` });
+function messageOptions(opening: Opening, about: About): PlainOptions {
+  const address = { ...opening.address, db: 0 };
+  const options = connectionOptions({ ...opening, address }, { ...about, name: `${about.name}-messages` });
   return { ...options, retryStrategy: () => null, sentinelRetryStrategy: () => null };
 }
 
-function sentinelOptions({ nodes, primary, sentinelCredentials, tls }: RedisAddress, about: About): PlainOptions {
+function sentinelOptions({ address, encryption }: Opening, about: About): PlainOptions {
+  const { nodes, primary, sentinelCredentials } = address;
   const { username, password } = sentinelCredentials;
-  const encryption = tlsOptions(tls);
   return {
     sentinels: [...nodes],
     name: primary,
@@ -305,9 +409,9 @@ function sentinelOptions({ nodes, primary, sentinelCredentials, tls }: RedisAddr
 }
 
 /** A command is sent again only after a node has said that it did not do it: MOVED, ASK, TRYAGAIN. */
-function clusterOptions(address: RedisAddress, about: About) {
+function clusterOptions(opening: Opening, about: About) {
   return {
-    redisOptions: commonOptions(address, about),
+    redisOptions: commonOptions(opening, about),
     scaleReads: 'master',
     enableOfflineQueue: false,
     clusterRetryStrategy: retryDelayMs,
@@ -334,7 +438,10 @@ export async function askNode<T>(
   const { kind, credentials, sentinelCredentials } = address;
   const own = { ...address, credentials: kind === 'sentinel' ? sentinelCredentials : credentials };
   const client = new Redis({
-    ...commonOptions(own, { name: 'evalgate-doctor', timeoutMs: PATIENT_TIMEOUT_MS }),
+    ...commonOptions(
+      { address: own, encryption: tlsOptions(own.tls) },
+      { name: 'evalgate-doctor', timeoutMs: PATIENT_TIMEOUT_MS },
+    ),
     ...node,
     enableReadyCheck: false,
     lazyConnect: true,

@@ -67,6 +67,7 @@ export class ConnectionHealth {
   protected stop(): void {
     clearInterval(this.#timer);
     this.#events.removeAllListeners();
+    this.#connection = null;
     this.#state = 'down';
   }
 
@@ -75,14 +76,18 @@ export class ConnectionHealth {
     return this.#connection?.client.status === 'ready';
   }
 
-  /** Goes by what it reports from now on, and probes it. */
+  /** Goes by what it reports from now on, and no more by the connection before. */
   protected follow(connection: FollowedConnection): void {
     const { client } = connection;
     this.#connection = connection;
+    const isFollowed = (): boolean => this.#connection === connection;
     const probe = (): void => void this.ping().catch(() => undefined);
-    const onClose = (): void => this.setDown(this.#downReason);
+    const onClose = (): void => {
+      if (isFollowed()) this.setDown(this.#downReason);
+    };
     this.#timer ??= setInterval(probe, PROBE_EVERY_MS).unref();
     client.on('error', (error: Error) => {
+      if (!isFollowed()) return;
       // If all nodes fail at once, the last node's error says more.
       const isOfNode = 'lastNodeError' in error && error.lastNodeError instanceof Error;
       this.#downReason = isOfNode ? reasonOf(error.lastNodeError) : error;
@@ -90,7 +95,7 @@ export class ConnectionHealth {
       if (client.status === 'connecting') this.setDown(this.#downReason);
     });
     client.on('node error', (error: Error) => {
-      this.#downReason = error;
+      if (isFollowed()) this.#downReason = error;
     });
     for (const event of ['ready', '-node']) client.on(event, probe);
     for (const event of ['close', 'end']) client.on(event, onClose);
@@ -104,17 +109,19 @@ export class ConnectionHealth {
   }
 
   async #probe(): Promise<void> {
+    const connection = this.#connection;
     // How a connection attempt ends is reported by its events.
-    if (!this.isReady()) throw this.#downReason;
+    if (connection === null || !this.isReady()) throw this.#downReason;
     const sentAtMs = performance.now();
     const isLate = (): boolean => performance.now() - sentAtMs > this.timeoutMs;
     try {
-      await this.#connection?.ask();
+      await connection.ask();
     } catch (error) {
       let reason = reasonOf(error);
       // The error of a connection says more than that of a command that was given up with it.
       if (isOfClient(error)) reason = isLate() ? new RedisTimeoutError(this.timeoutMs) : this.#downReason;
-      this.setDown(reason);
+      // Another connection may have taken its place.
+      if (this.#connection === connection) this.setDown(reason);
       throw reason;
     }
     this.#downReason = connectionClosed();
@@ -130,7 +137,20 @@ export class ConnectionHealth {
   }
 }
 
-interface FollowedConnection {
+/** Whether a connection answers that is to take the place of another one. */
+export class ConnectionTrial extends ConnectionHealth {
+  constructor(connection: FollowedConnection, timeoutMs: number) {
+    super(timeoutMs);
+    this.follow(connection);
+  }
+
+  /** Ends the trial; the connection goes on. */
+  end(): void {
+    this.stop();
+  }
+}
+
+export interface FollowedConnection {
   readonly client: Pick<EventEmitter, 'on'> & { readonly status: string };
   /** Resolves if Redis answers, all of it; rejects, in bounded time, if it does not. */
   readonly ask: () => Promise<void>;

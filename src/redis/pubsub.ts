@@ -6,7 +6,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import { EventEmitter } from 'node:events';
-import type { Redis } from 'ioredis';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Cluster, Redis } from 'ioredis';
 import { ConnectionHealth, droppedIfSilent } from './health.ts';
 import { channelName } from './names.ts';
 import { beforeDeadline } from './request-wait.ts';
@@ -18,6 +19,13 @@ const LAST_RETRY_MS = 1000;
 export function retryDelayMs(attempt: number): number {
   const boundMs = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempt - 1, 10));
   return Math.ceil(boundMs * (0.5 + Math.random() / 2));
+}
+
+/** Ends it once the answers still awaited have come. Never rejects. */
+export async function endAfterAnswers(client: Redis | Cluster): Promise<void> {
+  await client.quit().catch(() => undefined);
+  // Also what watches the Sentinels.
+  client.disconnect();
 }
 
 export type MessageListener = (message: string) => void;
@@ -34,7 +42,7 @@ export interface RedisSubscriberOptions {
 
 /** Up while every message arrives that is published on the channels listened to; when down, messages may be lost. */
 export class RedisSubscriber extends ConnectionHealth {
-  readonly #options: RedisSubscriberOptions;
+  #options: RedisSubscriberOptions;
   readonly #heartbeats = channelName('heartbeats', randomUUID());
   /** By channel. */
   readonly #messages = new EventEmitter<Record<string, [message: string]>>().setMaxListeners(0);
@@ -83,6 +91,34 @@ export class RedisSubscriber extends ConnectionHealth {
     if (node.host === host && node.port === port) this.#client.disconnect();
   }
 
+  /**
+   * Goes over to connections that are opened in that way. The old one goes on until the new one listens to all channels, so
+   * that no message is missed; meanwhile one can arrive twice. Tries until it succeeds, or another way is given.
+   */
+  async replace(way: Pick<RedisSubscriberOptions, 'connect' | 'greet'>): Promise<void> {
+    const options = { ...this.#options, ...way };
+    this.#options = options;
+    for (let attempt = 1; ; attempt += 1) {
+      const client = this.#connect();
+      const isListening = await this.#untilListening(client, options.greet).then(
+        () => true,
+        () => false,
+      );
+      if (this.#isClosed || this.#options !== options) return client.disconnect();
+      if (isListening) {
+        const old = this.#client;
+        this.#client = client;
+        this.#follow(client, true);
+        // Also to what was listened to since.
+        await client.subscribe(this.#heartbeats, ...this.#messages.eventNames()).catch(() => client.disconnect());
+        await endAfterAnswers(old);
+        return;
+      }
+      client.disconnect();
+      await sleep(retryDelayMs(attempt), undefined, { ref: false });
+    }
+  }
+
   close(): void {
     this.stop();
     this.#isClosed = true;
@@ -92,25 +128,51 @@ export class RedisSubscriber extends ConnectionHealth {
   }
 
   #open(): Redis {
+    const client = this.#connect();
+    this.#follow(client, false);
+    return client;
+  }
+
+  #connect(): Redis {
     const client = this.#options.connect();
-    let isSubscribed = false;
+    client.on('message', (channel: string, message: string) => this.#messages.emit(channel, message));
+    return client;
+  }
+
+  #follow(client: Redis, isListening: boolean): void {
+    const { greet } = this.#options;
+    let isSubscribed = isListening;
     const ask = async (): Promise<void> => {
-      // Before it subscribes: then a connection takes no other commands.
-      if (!isSubscribed) await this.#options.greet(client);
-      if (!isSubscribed) await client.subscribe(this.#heartbeats, ...this.#messages.eventNames());
+      if (!isSubscribed) await this.#greetAndSubscribe(client, greet);
       isSubscribed = true;
       await this.#hearOneself();
     };
     this.follow({ client, ask: droppedIfSilent(client, ask) });
-    client.on('message', (channel: string, message: string) => this.#messages.emit(channel, message));
     client.once('end', () => {
-      if (this.#isClosed) return;
+      if (this.#isClosed || this.#client !== client) return;
       this.#attempts += 1;
       this.#reconnection = setTimeout(() => {
         this.#client = this.#open();
       }, retryDelayMs(this.#attempts)).unref();
     });
-    return client;
+  }
+
+  /** Resolves once the new connection listens to all channels. Rejects if it is lost or refused before. */
+  async #untilListening(client: Redis, greet: RedisSubscriberOptions['greet']): Promise<void> {
+    const { promise: ready, resolve, reject } = Promise.withResolvers<void>();
+    let reason = new Error('The connection to Redis is closed.');
+    client.on('error', (error: Error) => {
+      reason = error;
+    });
+    client.once('ready', resolve).once('end', () => reject(reason));
+    await ready;
+    await this.#greetAndSubscribe(client, greet);
+  }
+
+  async #greetAndSubscribe(client: Redis, greet: RedisSubscriberOptions['greet']): Promise<void> {
+    // Before it subscribes: then a connection takes no other commands.
+    await greet(client);
+    await client.subscribe(this.#heartbeats, ...this.#messages.eventNames());
   }
 
   /** Rejects if a message to this process itself does not arrive in time. */

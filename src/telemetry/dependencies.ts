@@ -1,5 +1,7 @@
 /** The dependencies of every gateway, with Redis or without: the store, its own capacity, and the maintenance switch. */
 import { type Maintenance, MaintenanceState } from '../upstream/maintenance.ts';
+import type { LoadedConfig } from '../config/load.ts';
+import { type SecretFault, secretsInFiles } from '../config/secret-files.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
 import type { StoreCall } from '../upstream/client.ts';
@@ -162,6 +164,36 @@ function secondsOf(ms: number): string {
 function describeFailure({ outcome, status, failure }: CheckedCall): string {
   const reason = failure ?? publicName(outcome);
   return status === 401 || status === 403 ? `${reason}: the store does not take the gateway's token` : reason;
+}
+
+/**
+ * Tracks the secrets that are in files, if there are any. Returns what is to be called with those that could not be read
+ * again.
+ */
+export function trackSecrets(
+  health: Health,
+  loaded: LoadedConfig,
+  initial: readonly SecretFault[],
+): (faults: readonly SecretFault[]) => void {
+  let faults = initial;
+  const names = secretsInFiles(loaded).map(({ name }) => name);
+  if (names.length === 0) return () => {};
+  health.add({
+    name: 'secrets',
+    okMessage: 'every secret could be read again',
+    check: () => {
+      if (faults.length === 0) return { status: 'ok', detail: `in force as last read: ${names.join(', ')}` };
+      const found = faults.map(({ name, problem }) => `${name}: ${problem}`).join('; ');
+      return degraded(
+        'a secret could not be read again: its old value stays in force',
+        `the old value stays in force: ${found}`,
+      );
+    },
+  });
+  return (now) => {
+    faults = now;
+    health.update('secrets');
+  };
 }
 
 /** Notes that a request or a connection was refused, because this process has as many as it may have. */

@@ -52,7 +52,7 @@ export interface TrackedRedis {
   /** Knows whether all keys were lost. */
   readonly registry: Pick<KeyDirectory, 'census'>;
   /** How cached records are protected there. */
-  readonly protection: string;
+  readonly protection: () => string;
   /** Whether there are demo keys, which are in memory and let in whatever Redis does. */
   readonly hasDemoKeys: boolean;
 }
@@ -182,7 +182,7 @@ export class RedisHealth {
     this.#links = redis.links;
     const one = { okMessage: 'Redis answers again', ...(isOne ? { loggedAs: 'redis' } : {}) };
     health.add({ name: 'redis-state', ...one, check: () => this.#checkRedis('state', '') });
-    const checkCache = (): DependencyState => this.#checkRedis('cache', `; ${redis.protection}`);
+    const checkCache = (): DependencyState => this.#checkRedis('cache', `; ${redis.protection()}`);
     health.add({ name: 'redis-cache', ...one, check: checkCache });
     const exactAgain = 'quotas: exact over all processes again';
     health.add({ name: 'quota', okMessage: exactAgain, check: () => this.#checkQuota(redis.processes()) });
@@ -266,7 +266,15 @@ export class RedisHealth {
     }
     // A limit that somebody set and that holds is no trouble of Redis.
     const budget = role === 'cache' && this.#excess !== null ? `; ${describeExcess(this.#excess)}` : '';
-    return { status: 'ok', detail: `answers, and its messages arrive${budget}${more}` };
+    return { status: 'ok', detail: `answers, and its messages arrive${budget}${more}${this.#pendingSecrets(role)}` };
+  }
+
+  /** Says why new secrets of its address are not in use yet. */
+  #pendingSecrets(role: RedisRole): string {
+    const reason = this.#links.find((link) => link.role === role)?.pendingReason ?? null;
+    if (reason === null) return '';
+    const code = refusalOf(reason, 'REDIS_URL')?.code ?? codeOf(reason) ?? 'no answer yet';
+    return `; the new secrets of its address are tried (${code}), and the old ones stay in use until they are accepted`;
   }
 
   #checkDisconnected(role: RedisRole): DependencyState {

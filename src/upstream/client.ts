@@ -40,8 +40,10 @@ export interface StoreClientHooks {
 export interface StoreClientOptions {
   /** http or https, with or without a path prefix; without credentials, query and trailing slash, as config has it. */
   readonly baseUrl: string;
-  /** Sent as a bearer token; null for a store that asks for none. */
+  /** Sent as a bearer token until `useToken`; null for a store that asks for none. */
   readonly token: string | null;
+  /** Called when the store refuses the token: resolves once the token in force is the newest. */
+  readonly refreshToken?: () => Promise<void>;
   /** One deadline for the whole exchange: waiting for a connection, connecting, headers and body. */
   readonly timeoutMs: number;
   /** Cap on the decoded body of a 200. */
@@ -84,6 +86,7 @@ const NOBODY_THERE: ReadonlySet<string> = new Set([
 /** Codes of a connection that the store has closed. */
 const CLOSED: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
 const REQUEST_TIMEOUT = 408;
+const UNAUTHORIZED = 401;
 
 type Exchange = FetchOptions & CallLimit & { readonly agents: Agents };
 
@@ -100,17 +103,18 @@ export class StoreClient {
   readonly #connections: Connections;
   readonly #closing = new AbortController();
   readonly #http: Got;
+  #token: string | null;
 
   constructor(options: StoreClientOptions) {
     const { token, clock = systemClock } = options;
     this.#options = options;
+    this.#token = token;
     this.#clock = clock;
     this.#connections = new Connections({ ...options, clock });
     // Each call in flight listens to it.
     setMaxListeners(0, this.#closing.signal);
     this.#http = got.extend({
       headers: {
-        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
         accept: 'application/json',
         'accept-encoding': 'gzip',
         'user-agent': 'evalgate',
@@ -123,6 +127,11 @@ export class StoreClient {
       decompress: false,
       signal: this.#closing.signal,
     });
+  }
+
+  /** Sends that token from the next call on. */
+  useToken(token: string | null): void {
+    this.#token = token;
   }
 
   /** Ends the calls in flight with kind `aborted` and closes all connections; later calls are `aborted` too. */
@@ -163,12 +172,29 @@ export class StoreClient {
     });
 
   /**
+   * The whole reply. If the store refuses the token and there is a newer one, the call is sent once more with that. Rejects
+   * with a StoreError.
+   */
+  async #get(path: string, request: FetchOptions & CallLimit, reservation: Reservation): Promise<Reply> {
+    const deadlineMs = this.#nowMs() + request.timeoutMs;
+    const token = this.#token;
+    const reply = await this.#send(path, request, deadlineMs, reservation);
+    if (reply.status !== UNAUTHORIZED) return reply;
+    await this.#options.refreshToken?.();
+    return this.#token === token ? reply : this.#send(path, request, deadlineMs, reservation);
+  }
+
+  /**
    * The whole reply. A connection that was kept may be closed by the store just when a call is sent on it. The store has not
    * looked at such a call, so it is sent again at once, once, on a new connection (RFC 9112 section 9.3.1, RFC 9110 section
    * 15.5.9). Rejects with a StoreError.
    */
-  async #get(path: string, request: FetchOptions & CallLimit, reservation: Reservation): Promise<Reply> {
-    const deadlineMs = this.#nowMs() + request.timeoutMs;
+  async #send(
+    path: string,
+    request: FetchOptions & CallLimit,
+    deadlineMs: number,
+    reservation: Reservation,
+  ): Promise<Reply> {
     const send = (agents: Agents): Promise<Reply | null> => {
       const timeoutMs = Math.max(1, Math.floor(deadlineMs - this.#nowMs()));
       return this.#exchange(path, { ...request, timeoutMs, agents }, reservation);
@@ -192,7 +218,12 @@ export class StoreClient {
     const stream = this.#http.stream(baseUrl + path, {
       agent: agents,
       // got leaves out headers that are undefined.
-      headers: { 'x-request-id': requestId, traceparent, 'if-none-match': ifNoneMatch },
+      headers: {
+        authorization: this.#token === null ? undefined : `Bearer ${this.#token}`,
+        'x-request-id': requestId,
+        traceparent,
+        'if-none-match': ifNoneMatch,
+      },
       timeout: { request: timeoutMs },
     });
     const connection = new SentOn();

@@ -1,7 +1,9 @@
 /** Redis and a store behind TLS, with an authority of their own that a gateway is given, or not. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { copyFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { createServer, type Server, type TlsOptions, TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -126,6 +128,49 @@ describe.skipIf(files === null)('Redis behind TLS', () => {
         .parse(message)
         .socket.emit('error', new Error('late'));
     expect(sockets.length).toBeGreaterThan(0);
+  });
+
+  test('certificates and their authority are replaced under a running gateway', async () => {
+    const others = await makeTlsFiles();
+    if (files === null || others === null) throw new Error('There are no certificates.');
+    const used = { ca: `${others.ca}.used`, cert: `${others.cert}.used`, key: `${others.key}.used` };
+    const use = async (from: typeof used): Promise<void> => {
+      for (const name of ['ca', 'cert', 'key'] as const) await copyFile(from[name], used[name]);
+    };
+    await use(files);
+    const url = `${urlOf(strict)}?tlsCaFile=${used.ca}&tlsCertFile=${used.cert}&tlsKeyFile=${used.key}`;
+    const gateway = await GatewayProcess.start({ env: { REDIS_URL: url, UPSTREAM_URL: store.url, DRAIN_DELAY: '0s' } });
+    onTestFinished(async () => {
+      await gateway.kill();
+      await others.remove();
+    });
+    await expect.poll(async () => (await gateway.readiness()).status, WITHIN).toBe('ready');
+    const names: string[] = [];
+    const see = (socket: TLSSocket): void => void names.push(socket.getPeerCertificate().fingerprint256);
+    strict.on('secureConnection', see);
+    strict.setSecureContext({
+      cert: readFileSync(others.cert),
+      key: readFileSync(others.key),
+      ca: readFileSync(others.ca),
+    });
+    onTestFinished(() => {
+      strict.off('secureConnection', see);
+    });
+    await use({ ...files, key: others.key });
+    gateway.signal('SIGHUP');
+    const detail = async () => (await gateway.readiness()).dependencies.find(({ name }) => name === 'secrets')?.detail;
+    await expect
+      .poll(detail, WITHIN)
+      .toBe(
+        'the old value stays in force: REDIS_URL: the files of its options tlsCertFile and tlsKeyFile are no certificate and its key in PEM form',
+      );
+    await use(others);
+    gateway.signal('SIGHUP');
+    // Commands and messages, of state and cache.
+    await expect.poll(() => names.length, WITHIN).toBeGreaterThanOrEqual(4);
+    expect(new Set(names)).toEqual(new Set([new X509Certificate(readFileSync(others.cert)).fingerprint256]));
+    await gateway.issueKey();
+    expect(await detail()).toBe('in force as last read: REDIS_URL');
   });
 
   test.each([

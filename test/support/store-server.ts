@@ -74,6 +74,8 @@ export class StoreServer {
   readonly #upstream: SampleUpstream;
   #url = '';
   #overrides: { readonly match: string | RegExp; readonly handler: StoreHandler }[] = [];
+  /** Null for the one that it started with. */
+  #tokens: readonly string[] | null = null;
   #inFlight = 0;
   #mostInFlight = 0;
   #held: { readonly match: RegExp; readonly answers: HeldAnswer[] } | null = null;
@@ -184,6 +186,11 @@ export class StoreServer {
     });
   }
 
+  /** Takes these tokens and no other from now on. */
+  acceptOnly(...tokens: readonly string[]): void {
+    this.#tokens = tokens;
+  }
+
   /** Every connection is reset as soon as a request arrives on it, until the returned function is called. */
   resetConnections(): () => void {
     return this.override(/^/, ({ socket }) => void socket.resetAndDestroy());
@@ -197,7 +204,15 @@ export class StoreServer {
     const { method = '', url = '', headers } = request;
     const resource = route.resource === 'other' ? 'unknown' : route.resource;
     const arrivedAtMs = performance.timeOrigin + performance.now();
-    this.requests.push({ resource, id: route.id || null, method, path: url, query, headers, arrivedAtMs });
+    this.requests.push({
+      resource,
+      id: route.id || null,
+      method,
+      path: url,
+      query,
+      headers: { ...headers },
+      arrivedAtMs,
+    });
     this.#inFlight += 1;
     this.#mostInFlight = Math.max(this.#mostInFlight, this.#inFlight);
     response.once('close', () => {
@@ -215,6 +230,13 @@ export class StoreServer {
       await sendOf(this.#held.answers, url, String(headers['x-request-id']));
     }
     if (response.destroyed) return true;
+    if (this.#tokens !== null) {
+      if (!this.#tokens.some((token) => headers.authorization === `Bearer ${token}`)) {
+        sendError(response, 401, 'UNAUTHENTICATED');
+        return true;
+      }
+      headers.authorization = `Bearer ${this.token}`;
+    }
     override?.handler(request, response);
     return override !== undefined;
   }

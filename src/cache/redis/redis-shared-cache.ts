@@ -326,9 +326,11 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
   async *#scan(first: readonly string[] = []): AsyncGenerator<readonly string[]> {
     const { cache, names: cacheNames } = this.#options;
     if (first.length > 0) yield first;
-    for (const { client } of cache.servers()) {
+    for (const { name, client: known } of cache.servers()) {
       let cursor = '0';
       do {
+        // The link goes over to another client when its secrets change.
+        const client = cache.servers().find((server) => server.name === name)?.client ?? known;
         const [next, names] = await client.scan(cursor, 'MATCH', `${cacheNames.entryPattern}*`, 'COUNT', BATCH);
         yield names;
         cursor = next;

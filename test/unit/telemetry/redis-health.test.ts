@@ -10,7 +10,7 @@ import { ManualClock } from '../../support/manual-clock.ts';
 const lineSchema = z.object({ msg: z.string() });
 const TRACKED = {
   links: [],
-  protection: '',
+  protection: () => '',
   clockAheadMs: () => 0,
   processes: () => 1,
   graceMs: 600_000,

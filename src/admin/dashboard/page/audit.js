@@ -40,6 +40,7 @@ const ACTIONS = new Map([
   ['cache.ttl.reset', 'reset the TTLs of'],
   ['cache.ttl.end', 'the TTLs set for a while ended of'],
   ['cache.purge', 'purged'],
+  ['secret.change', 'read the new value of'],
   ['cache.maintenance.on', 'began maintenance of'],
   ['cache.maintenance.move', 'moved the end of maintenance of'],
   ['cache.maintenance.off', 'ended maintenance of'],
