@@ -60,7 +60,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   const { workers } = options;
   const stats = new Stats(clock, { ...ofProcess, siblings: workers === null ? null : () => workers.counts() });
   const sweep = sweepPurges(options, cache, instances);
-  const secrets = followSecrets(config, { state, cache: cacheLink, cipher });
+  const secrets = followSecrets(options, { state, cache: cacheLink, cipher });
   redis.track({ ...tracked(config, instances), links: [state, cacheLink], registry, ...secrets });
   return {
     keys: overlayLookup(transientKeys, registry),
@@ -142,7 +142,10 @@ function tracked(
 }
 
 /** Goes over to the secrets of each new configuration. */
-function followSecrets(started: Config, { state, cache, cipher }: Pick<CacheParts, 'state' | 'cache' | 'cipher'>) {
+function followSecrets(
+  { config: started, logger }: BackendOptions,
+  { state, cache, cipher }: Pick<CacheParts, 'state' | 'cache' | 'cipher'>,
+) {
   let config = started;
   return {
     useSecrets: (loaded: LoadedConfig): void => {
@@ -150,8 +153,18 @@ function followSecrets(started: Config, { state, cache, cipher }: Pick<CachePart
       cipher.use(config.cache.encryptionKeys);
       const { url, cacheUrl } = config.redis;
       const readFile = keptOr(loaded.files);
-      if (url !== null) state.reconnect({ url, readFile });
-      if (url !== null) cache.reconnect({ url: cacheUrl ?? url, readFile });
+      if (url === null) return;
+      try {
+        state.reconnect({ url, readFile });
+        cache.reconnect({ url: cacheUrl ?? url, readFile });
+      } catch (error) {
+        // Of an address in the configuration file, whose files are not looked at before.
+        if (!(error instanceof RedisAddressError)) throw error;
+        logger.error(
+          { reason: error.message },
+          'the new address of Redis cannot be used; its connections stay as they are',
+        );
+      }
     },
     protection: (): string => {
       if (config.cache.encryptionKeys.length > 0) return 'cached records are encrypted';

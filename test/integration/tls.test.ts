@@ -169,7 +169,7 @@ describe.skipIf(files === null)('Redis behind TLS', () => {
     // Commands and messages, of state and cache.
     await expect.poll(() => names.length, WITHIN).toBeGreaterThanOrEqual(4);
     expect(new Set(names)).toEqual(new Set([new X509Certificate(readFileSync(others.cert)).fingerprint256]));
-    await gateway.issueKey();
+    await expect.poll(async () => (await gateway.admin('GET', '/api/keys')).status, WITHIN).toBe(200);
     expect(await detail()).toBe('in force as last read: REDIS_URL');
   });
 
