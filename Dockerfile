@@ -15,7 +15,7 @@ COPY src ./src
 ENV NODE_ENV=production NODE_COMPILE_CACHE=/app/.compile-cache
 RUN chmod -R a+rX . && install -d -o 1000 -g 1000 .compile-cache
 USER 1000:1000
-RUN node --input-type=module --eval "for (const name of ['cli/main.ts', 'gateway.ts', 'cluster/worker.ts', 'cluster/supervisor.ts', 'tracing/sdk.ts', 'demo.ts', 'log/pretty.ts']) await import('/app/src/' + name)" \
+RUN node --input-type=module --eval "for (const name of ['cli/main.ts', 'gateway.ts', 'cluster/worker.ts', 'cluster/supervisor.ts', 'tracing/sdk.ts', 'backend/demo-store.ts']) await import('/app/src/' + name)" \
   && node src/cli/evalgate.js --help > /dev/null
 USER 0:0
 RUN chown -R 0:0 .compile-cache && chmod -R a+rX .compile-cache

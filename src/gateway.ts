@@ -48,7 +48,7 @@ import { systemTimers, type Timers } from './time/timers.ts';
 import { cacheSpans } from './cache/flight-spans.ts';
 import { traced } from './http/request-span.ts';
 import { AnswerMemory, defaultAnswerBytes } from './upstream/answer-memory.ts';
-import { apiKey } from './upstream/resources.ts';
+import { apiKey, type Listed } from './upstream/resources.ts';
 import { VERSION } from './version.ts';
 
 export interface GatewayOptions {
@@ -101,9 +101,13 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const health = new Health({ clock, logger });
   const requestLog = new RequestLog(logger, config.log.requests);
   const reporting = { metrics, health, clock, logger };
+  const onListed = (listed: Listed): void => {
+    backend.stats.countListed(listed);
+    hooks.http.onListed(listed);
+  };
   const hooks = {
-    store: storeHooks(reporting, (listed) => backend.stats.countListed(listed)),
-    http: httpHooks(reporting, requestLog, config.objectives),
+    store: storeHooks(reporting, onListed),
+    http: httpHooks(reporting, requestLog, config.objectives, (report) => backend.stats.countRequest(report)),
   };
   const ttl = new TtlPolicy(clock, config.cache.classes);
   const maintenance = createMaintenance(health, clock, timers);
@@ -341,10 +345,6 @@ export class Gateway {
   #publicApp(cache: ReadThrough): RequestHandler {
     const { loaded, config, backend, hooks, clock, timers, answerMemory, unsent } = this.#parts;
     const failures = backend.limiter(AUTHENTICATION_LIMIT);
-    const onRequest: typeof hooks.onRequest = (report) => {
-      backend.stats.countRequest(report);
-      hooks.onRequest(report);
-    };
     const app = createPublicApp({
       clock,
       cache,
@@ -360,7 +360,7 @@ export class Gateway {
       answerMemory,
       unsent,
       redisTimeoutMs: config.redis.timeoutMs,
-      hooks: { ...hooks, onRequest },
+      hooks,
     });
     return loaded.isTraced ? traced(app) : app;
   }
@@ -388,7 +388,6 @@ export class Gateway {
       lastMissOf: (key) => backend.stats.lastMisses.of(key),
       outdatedLimitOf: (cacheClass) => this.#loaded.config.cache.classes[cacheClass].outdatedLimit,
       maxRequestsPerSecond: config.upstream.maxRequestsPerSecond,
-      members: backend.instances,
       config: () => redactedConfig(this.#loaded),
       metrics: {
         contentType: metrics.registry.contentType,

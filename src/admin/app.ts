@@ -19,7 +19,7 @@ import {
   securityHeaders,
   withoutBrackets,
 } from './guards.ts';
-import { keyEndpoints } from './keys.ts';
+import { keyEndpoints, stateEndpoints } from './keys.ts';
 
 /**
  * Starts the listener apart from the public one: it answers even if that is busy or draining. Rejects with a StartError
@@ -71,6 +71,7 @@ function createAdminApp(options: AdminOptions) {
       authorized(options, [
         ...operationEndpoints(options),
         ...keyEndpoints(options),
+        ...stateEndpoints(options),
         ...cacheViewEndpoints(options),
         explainEndpoint(options),
         ...cacheControlEndpoints(options),
@@ -111,7 +112,7 @@ function operationEndpoints({
   metrics,
   config,
   audit,
-  members,
+  instances,
   readiness,
   changes,
 }: AdminOptions): readonly Endpoint[] {
@@ -138,9 +139,9 @@ function operationEndpoints({
       changes: changes(),
     })),
     endpoint(ROUTES.audit, async () => ({
-      problem: members.isConnected()
+      problem: instances.isConnected()
         ? null
-        : `${members.problem()}, so only changes that are not yet written there are shown`,
+        : `${instances.problem()}, so only changes that are not yet written there are shown`,
       entries: await audit.entries(),
     })),
   ];

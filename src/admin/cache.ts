@@ -11,14 +11,14 @@ import { HISTORY } from '../operations/stats/stats.ts';
 import type { Whose } from '../operations/stats/time-buckets.ts';
 
 export function cacheViewEndpoints(options: AdminOptions): readonly Endpoint[] {
-  const { stats, members, memory, maxBytes, redis, whatIf, clock } = options;
+  const { stats, instances, memory, maxBytes, redis, whatIf, clock } = options;
   return [
     endpoint(ROUTES.cacheStats, async () => {
       const { whose, since, value } = await stats.classes();
       const classes = value.map((counts) => ({ ...counts, memory: usageOf(counts.class, options) }));
       const inRedis = (await redis?.memory()) ?? [];
       return {
-        ...countedOf(whose, members),
+        ...countedOf(whose, instances),
         since,
         memory: { ...memory.usage(), maxBytes },
         redis: inRedis.map(({ runIds: _runIds, ...used }) => used),
@@ -28,7 +28,7 @@ export function cacheViewEndpoints(options: AdminOptions): readonly Endpoint[] {
     endpoint(ROUTES.cacheTop, async (ctx) => {
       const { limit } = readQuery(ctx, ROUTES.cacheTop.query);
       const { whose, since, value } = await stats.top(limit);
-      return { ...countedOf(whose, members), since, ...value };
+      return { ...countedOf(whose, instances), since, ...value };
     }),
     endpoint(ROUTES.advice, async (ctx) => {
       const { budget = null, force, ...freshMs } = readQuery(ctx, ROUTES.advice.query);
@@ -44,21 +44,21 @@ export function cacheViewEndpoints(options: AdminOptions): readonly Endpoint[] {
     endpoint(ROUTES.history, async (ctx) => {
       const { span } = readQuery(ctx, ROUTES.history.query);
       const { whose, ...history } = await stats.history(span);
-      return { ...countedOf(whose, members), stepMs: HISTORY[span].stepMs, ...history };
+      return { ...countedOf(whose, instances), stepMs: HISTORY[span].stepMs, ...history };
     }),
-    endpoint(ROUTES.fleet, () => fleetView(members)),
+    endpoint(ROUTES.fleet, () => fleetView(instances)),
   ];
 }
 
 /** For an answer: whose counts it holds. While the fleet's can be read, the others may be unable to write to them. */
-export function countedOf(whose: Whose, members: Instances) {
-  const silence = members.problem();
+export function countedOf(whose: Whose, instances: Instances) {
+  const silence = instances.problem();
   if (whose === 'fleet') {
     const problem = silence && `${silence}; what the other processes have counted since is left out`;
-    return { scope: 'fleet', processes: members.peers().length, problem } as const;
+    return { scope: 'fleet', processes: instances.peers().length, problem } as const;
   }
   if (whose === 'process') return { scope: 'process', processes: 1, problem: null } as const;
-  const all = members.count();
+  const all = instances.count();
   const others = all > whose.cutOff ? `the others are left out, of ${all} known` : 'no other process is known';
   const problem = `${silence ?? 'Redis does not answer'}; ${others}`;
   return { scope: 'process', processes: whose.cutOff, problem } as const;
@@ -74,14 +74,14 @@ function usageOf(cacheClass: CacheClass, { memory }: AdminOptions): Usage {
 }
 
 /** A process that is silent for longer than several heartbeats is left out. */
-function fleetView(members: Instances): AnswerOf<typeof ROUTES.fleet> {
-  const silence = members.problem();
-  const heard = members.list().filter(({ heardMsAgo }) => heardMsAgo <= ALIVE_FOR_MS);
+function fleetView(instances: Instances): AnswerOf<typeof ROUTES.fleet> {
+  const silence = instances.problem();
+  const heard = instances.list().filter(({ heardMsAgo }) => heardMsAgo <= ALIVE_FOR_MS);
   return {
-    problem: silence && `${silence}, so nothing is heard of other processes (${members.count()} known in all)`,
+    problem: silence && `${silence}, so nothing is heard of other processes (${instances.count()} known in all)`,
     members: heard.map(({ id, host, pid, version, startedAtMs, status, heardMsAgo, clockAheadMs }) => {
       const startedAt = iso(startedAtMs);
-      return { id, host, pid, version, startedAt, status, heardMsAgo, clockAheadMs, self: id === members.id };
+      return { id, host, pid, version, startedAt, status, heardMsAgo, clockAheadMs, self: id === instances.id };
     }),
   };
 }

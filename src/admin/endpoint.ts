@@ -69,7 +69,7 @@ export interface AdminOptions extends Pick<ExplainParts, 'flightOf' | 'lastMissO
   readonly maintenance: MaintenanceControl;
   /** The cache's request for a path of the public API, by the rules of its routes; see `http/explain.ts`. */
   readonly resolve: (path: string, viewer: readonly string[] | null) => Resolution;
-  readonly members: Instances;
+  readonly instances: Instances;
   readonly audit: Audit;
   readonly clock: Clock;
   readonly log: AdminLog;

@@ -1,6 +1,6 @@
-/** /api/keys: the key registry, for operators. Every change that is made goes into the audit. */
+/** /api/keys and /api/state: the key registry and the whole state, for operators. Every change that is made goes into the audit. */
 import { ID_PATTERN } from '../domain/records.ts';
-import { type ApiKey, byCreation, type ImportedKey } from '../keys/key.ts';
+import { type ApiKey, byCreation, type ImportedKey, type PlaceInList } from '../keys/key.ts';
 import { type AnswerOf, ROUTES } from '../operations/api.ts';
 import type { IssuedKeyView } from '../operations/answers.ts';
 import {
@@ -11,6 +11,7 @@ import {
   looksLikeToken,
   newKeyBody,
   rotateBody,
+  stateBody,
 } from '../operations/bodies.ts';
 import { countedOf } from './cache.ts';
 import { type AdminOptions, callerOf, endpoint, type Endpoint, type EndpointContext } from './endpoint.ts';
@@ -27,13 +28,17 @@ import {
   keyView,
   rotateKey,
 } from '../operations/key-changes.ts';
+import { importState, keyRecord, readRecords, settingRecords } from '../operations/state.ts';
 
 export function keyEndpoints(options: AdminOptions): readonly Endpoint[] {
   const { registry, audit, clock } = options;
   const by = (ctx: EndpointContext): KeyChanger => ({ registry, audit, who: callerOf(ctx).name });
 
   return [
-    endpoint(ROUTES.listKeys, async (ctx) => pageOf(ctx, await registry.list())),
+    endpoint(ROUTES.listKeys, async (ctx) => {
+      const { page, nextCursor } = pageOf(await registry.list(), readQuery(ctx, ROUTES.listKeys.query));
+      return { keys: page.map(keyView), nextCursor };
+    }),
     endpoint(ROUTES.createKey, async (ctx) => {
       const wanted = await readBody(ctx, newKeyBody(clock.nowMs()));
       return located(ctx, await createKey(by(ctx), wanted));
@@ -63,19 +68,39 @@ export function keyEndpoints(options: AdminOptions): readonly Endpoint[] {
   ];
 }
 
-async function keyUse({ stats, members }: AdminOptions): Promise<AnswerOf<typeof ROUTES.keyUse>> {
+/** /api/state: what an import needs to bring back all that is lost with the state Redis. */
+export function stateEndpoints(options: AdminOptions): readonly Endpoint[] {
+  return [
+    endpoint(ROUTES.exportState, async (ctx) => {
+      const query = readQuery(ctx, ROUTES.exportState.query);
+      const { page, nextCursor } = pageOf(await options.registry.list(), query);
+      const others = query.cursor === undefined ? await settingRecords(options) : [];
+      return { records: [...others, ...page.map(keyRecord)], nextCursor };
+    }),
+    endpoint(ROUTES.importState, async (ctx) => {
+      const { records: written, dryRun } = await readBody(ctx, stateBody(), IMPORT_LIMIT_BYTES);
+      const { records, faults } = readRecords(written, options.clock.nowMs(), (index) => `records[${index}]`);
+      if (faults.length > 0) throw faulty(faults);
+      return importState({ ...options, who: callerOf(ctx).name }, records, dryRun);
+    }),
+  ];
+}
+
+async function keyUse({ stats, instances }: AdminOptions): Promise<AnswerOf<typeof ROUTES.keyUse>> {
   const { whose, since, value } = await stats.keyUse();
-  return { ...countedOf(whose, members), since, keys: value };
+  return { ...countedOf(whose, instances), since, keys: value };
 }
 
 /** A cursor is the place of a page's last key, so that keys that are added between two pages move none out of sight. */
-function pageOf(ctx: EndpointContext, keys: readonly ApiKey[]): AnswerOf<typeof ROUTES.listKeys> {
-  const { limit, cursor: after = null } = readQuery(ctx, ROUTES.listKeys.query);
-  const rest = after === null ? keys : keys.filter((key) => byCreation(key, after) > 0);
+function pageOf(
+  keys: readonly ApiKey[],
+  { limit, cursor: after }: { readonly limit: number; readonly cursor?: PlaceInList | undefined },
+): { readonly page: readonly ApiKey[]; readonly nextCursor: string | null } {
+  const rest = after === undefined ? keys : keys.filter((key) => byCreation(key, after) > 0);
   const page = rest.slice(0, limit);
   const last = page.at(-1);
   const isLast = last === undefined || rest.length === page.length;
-  return { keys: page.map(keyView), nextCursor: isLast ? null : `${last.createdAtMs}.${last.keyId}` };
+  return { page, nextCursor: isLast ? null : `${last.createdAtMs}.${last.keyId}` };
 }
 
 function located(ctx: EndpointContext, issued: IssuedKeyView): IssuedKeyView {

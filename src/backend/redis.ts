@@ -40,7 +40,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   const audit = new Audit({ link: state, clock, sink: auditLog(logger) });
   const cipher = new RecordCipher(config.cache.encryptionKeys);
   const cache = await openCache(options, { state, cache: cacheLink, isOne, redis, audit, cipher });
-  const registry = openRegistry(options, state);
+  const registry = openRegistry(options, state, isOne ? null : cacheLink);
   const transientKeys = new MemoryRegistry(clock);
   const instances = new Instances({
     link: state,
@@ -49,7 +49,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     onBeat: redis.onBeat,
   });
   const processes = (): number => instances.count();
-  warnOfOtherStores({ members: instances, store: store.identity, logger, timers });
+  warnOfOtherStores({ instances, store: store.identity, logger, timers });
   const ofStore = { link: state, store: store.identity, timers };
   const { maxRequestsPerSecond: perSecond } = config.upstream;
   if (perSecond !== null) store.guard.limitBy(createRedisCallRate({ ...ofStore, perSecond, processes, clock }));
@@ -87,12 +87,18 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   };
 }
 
-function openRegistry({ config, health, clock, timers, logger }: BackendOptions, link: RedisLink): RedisRegistry {
+/** `witness`: the cache Redis, if it is another one. */
+function openRegistry(
+  { config, health, clock, timers, logger }: BackendOptions,
+  link: RedisLink,
+  witness: RedisLink | null,
+): RedisRegistry {
   return new RedisRegistry({
     link,
     clock,
     timers,
     graceMs: config.keys.graceMs,
+    witness,
     onLoss: () => health.update('keys'),
     onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken'),
   });
@@ -175,7 +181,7 @@ const CACHE_FAILURES = {
 } as const;
 
 const STATE_LOST =
-  'Redis has lost what the gateways keep there: it was emptied, or an old copy was restored. Keys, limits and TTLs are what it holds now; every cached answer counts as purged. Restore its data, or bring the keys back with `evalgate keys import`.';
+  'Redis has lost what the gateways keep there: it was emptied, or an old copy was restored. Keys, limits and TTLs are what it holds now; every cached answer counts as purged. Restore its data, or bring the keys back with `evalgate state import`.';
 
 interface CacheParts {
   readonly state: RedisLink;

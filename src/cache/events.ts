@@ -79,9 +79,16 @@ export interface OwnerUnknownReport {
   readonly error: StoreError;
 }
 
+/** A read calls the store for a copy that was evicted while it was fresh, and would be still. Of a sample of keys. */
+export interface EvictedReport {
+  /** How much more memory of this process would have spared the call. */
+  readonly moreBytes: number;
+}
+
 export interface CacheListener {
   onRead?(report: ReadReport): void;
   onStoreCall?(report: StoreCallReport): void;
+  onEvicted?(report: EvictedReport): void;
   onLeaseWait?(report: LeaseWaitReport): void;
   /** The store answered, by itself or as part of a list, and there was a previous copy to compare the answer with. */
   onRefresh?(report: Refresh): void;
@@ -102,6 +109,7 @@ export function broadcast(listeners: readonly CacheListener[]): Required<CacheLi
   return {
     onRead: toEach((listener, event) => listener.onRead?.(event)),
     onStoreCall: toEach((listener, event) => listener.onStoreCall?.(event)),
+    onEvicted: toEach((listener, event) => listener.onEvicted?.(event)),
     onLeaseWait: toEach((listener, event) => listener.onLeaseWait?.(event)),
     onRefresh: toEach((listener, event) => listener.onRefresh?.(event)),
     onRefreshFailed: toEach((listener, event) => listener.onRefreshFailed?.(event)),

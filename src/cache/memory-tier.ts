@@ -2,6 +2,7 @@
 import { LRUCache } from 'lru-cache';
 import { RESOURCES } from '../upstream/resources.ts';
 import type { Keyed, Measured, StoredEntry, Usage } from './entry.ts';
+import { type Evicted, EvictedEntries } from './evicted.ts';
 import type { Tagged } from './purge-log.ts';
 import { hash32, isSearchKey } from './request.ts';
 import type { Inspection, KeptCopy } from './shared-cache.ts';
@@ -57,6 +58,8 @@ export class MemoryTier {
   readonly #absent: LRUCache<string, AbsentKey>;
   /** Hashes of keys: a collision only makes a report less exact. */
   readonly #dropped = new LRUCache<number, 'evicted' | 'purged'>({ max: MAX_DROPPED });
+  /** Of all but searched lists. */
+  readonly #evicted = new EvictedEntries();
   #isSuspended = false;
 
   /** `maxBytes`: for answers, everything derived from them, and their keys. */
@@ -87,7 +90,10 @@ export class MemoryTier {
     if (known.absent !== null) this.#setAbsent(key, { ...known, absent: null });
     const unwatch = stored.entry.onGrowth(() => this.#weighAgain(key));
     const isKept = this.#put(key, { stored, bytes: weigh(key, stored), unwatch });
-    if (isKept) this.#dropped.delete(hash32(key));
+    if (isKept) {
+      this.#dropped.delete(hash32(key));
+      this.#evicted.delete(hash32(key));
+    }
     return isKept;
   }
 
@@ -150,10 +156,20 @@ export class MemoryTier {
     return this.#dropped.get(hash32(key)) ?? null;
   }
 
+  /**
+   * Forgets the copy that was evicted, and says how much more memory, all in all, would have kept it. Null for keys that are
+   * not among the sample, and for those that were evicted too long ago.
+   */
+  takeEvicted(key: string): (Evicted & { readonly moreBytes: number }) | null {
+    const evicted = this.#evicted.take(hash32(key));
+    return evicted && { ...evicted, moreBytes: evicted.moreBytes / (1 - SEARCHED_SHARE - ABSENT_SHARE) };
+  }
+
   /** Drops the copies that match, of those keys or of all, for good. Returns how many there were. */
   purge(matches: (stored: Tagged) => boolean, keys: readonly string[] = this.keys()): number {
     let dropped = 0;
     for (const key of keys) {
+      this.#evicted.delete(hash32(key));
       const slot = this.#cacheOf(key).peek(key);
       if (slot !== undefined && matches(slot.stored)) {
         this.#cacheOf(key).delete(key);
@@ -186,6 +202,7 @@ export class MemoryTier {
   }
 
   clear(): void {
+    this.#evicted.clear();
     this.#searched.clear();
     this.#rest.clear();
     this.#absent.clear();
@@ -229,7 +246,10 @@ export class MemoryTier {
         // A slot that is set anew is the same entry, weighed again: it stays under watch.
         if (reason === 'set') return;
         slot.unwatch();
-        if (reason === 'evict') this.#dropped.set(hash32(key), 'evicted');
+        if (reason !== 'evict') return;
+        this.#dropped.set(hash32(key), 'evicted');
+        const { bytes, stored } = slot;
+        if (!isSearchKey(key)) this.#evicted.add(hash32(key), { bytes, requestedAtMs: stored.entry.requestedAtMs });
       },
     });
   }

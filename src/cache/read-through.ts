@@ -99,6 +99,7 @@ export class ReadThrough implements Cache {
       case 'serve-fallback':
         return this.#serveCopy(read, next.copy, this.#missReason(request, next.copy));
       case 'fetch':
+        if (next.previous === null) this.#reportEvicted(request);
         return await this.#fetchOrFallBack({ ...read, ...next, reason: this.#missReason(request, next.previous) });
       case 'refuse':
         break;
@@ -115,7 +116,7 @@ export class ReadThrough implements Cache {
 
   async #fetchOrFallBack<T>(miss: Miss<T>): Promise<CacheRead<T> | null> {
     const { request, reader, previous } = miss;
-    if (reader.mayWait?.() === false) return this.#fallBack(miss, tooManyWaiting());
+    if (reader.enterWaitingRoom?.() === false) return this.#fallBack(miss, tooManyWaiting());
     // A call that renews a copy is of use also if the reader that caused it has gone.
     const flight = this.#flights.join(
       { request, reader, previous, isBackground: false },
@@ -248,6 +249,13 @@ export class ReadThrough implements Cache {
     const cacheClass = previous === null ? kind : classOf(kind, previous.stored.entry);
     const { ttl, memory } = this.#options;
     return missReasonOf(previous, ttl.of(cacheClass), memory.droppedFor(key));
+  }
+
+  #reportEvicted<T>({ kind, key }: CacheRequest<T>): void {
+    const { ttl, memory, clock, events } = this.#options;
+    const evicted = memory.takeEvicted(key);
+    if (evicted === null || clock.nowMs() - evicted.requestedAtMs >= ttl.of(kind).freshMs) return;
+    events.onEvicted?.({ moreBytes: evicted.moreBytes });
   }
 
   #sinceMs(startedMicros: number): number {

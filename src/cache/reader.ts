@@ -52,7 +52,7 @@ export interface Reader {
   /** Aborted when the reader leaves: a call to the store whose turn comes when nobody waits is not made. */
   readonly signal?: AbortSignal;
   /** Called before the reader waits for a call to the store. False if too many wait: there is no call for this one. */
-  readonly mayWait?: () => boolean;
+  readonly enterWaitingRoom?: () => boolean;
 }
 
 export interface Cache {
@@ -92,18 +92,33 @@ export function isFailureVisible({ workspaceId }: Pick<StoreError, 'workspaceId'
   return workspaceId === null || workspaceIds.includes(workspaceId);
 }
 
-const names = new WeakMap<readonly string[], string>();
+interface WorkspaceSet {
+  /** In order, none twice. */
+  readonly sorted: readonly string[];
+  readonly name: string;
+}
+
+/** By the workspaces of a key's record: a key with many reads again and again. */
+const sets = new WeakMap<readonly string[], WorkspaceSet>();
 
 /** Names a reader's set of workspaces, whatever their order: negative entries, and calls for cold reads, are the set's. */
 export function workspaceSetOf({ workspaceIds }: Pick<Reader, 'workspaceIds'>): string {
-  const [only = '', ...others] = workspaceIds;
-  if (others.length === 0) return only;
-  const known = names.get(workspaceIds);
+  return workspaceIds.length > 1 ? setOf(workspaceIds).name : (workspaceIds[0] ?? '');
+}
+
+/** The workspaces in order, none twice. */
+export function sortedWorkspaces(workspaceIds: readonly string[]): readonly string[] {
+  return workspaceIds.length > 1 ? setOf(workspaceIds).sorted : workspaceIds;
+}
+
+function setOf(workspaceIds: readonly string[]): WorkspaceSet {
+  const known = sets.get(workspaceIds);
   if (known !== undefined) return known;
   const sorted = [...new Set(workspaceIds)].toSorted();
-  const name = sorted.length === 1 ? only : createHash('sha256').update(sorted.join(',')).digest('base64url');
-  names.set(workspaceIds, name);
-  return name;
+  const [only = '', ...others] = sorted;
+  const name = others.length === 0 ? only : createHash('sha256').update(sorted.join(',')).digest('base64url');
+  sets.set(workspaceIds, { sorted, name });
+  return { sorted, name };
 }
 
 /**

@@ -11,6 +11,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['serve', async () => (await import('./serve.ts')).serveCommand()],
   ['sample-upstream', async () => (await import('./sample-upstream.ts')).sampleUpstreamCommand()],
   ['keys', async () => (await import('./keys/index.ts')).keysCommand()],
+  ['state', async () => (await import('./state/index.ts')).stateCommand()],
   ['cache', async () => (await import('./cache/index.ts')).cacheCommand()],
   ['fleet', async () => (await import('./cache/stats.ts')).fleetCommand()],
   ['whoami', async () => (await import('./cache/stats.ts')).whoAmICommand()],

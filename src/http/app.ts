@@ -43,7 +43,6 @@ export function createPublicApp(options: PublicAppOptions): RequestHandler {
   app.use(sendResponse(options));
   app.use(router.routes());
   // Only what has no route comes here.
-  for (const check of [enter, recognise(options), limit, keyShedding()]) app.use(check);
-  app.use(refuseUnknown(routes, options));
+  for (const check of [refuseUnknown(routes, options), enter, recognise(options), limit, keyShedding()]) app.use(check);
   return app.callback();
 }

@@ -87,7 +87,7 @@ export function forbidden(code: 'key_inactive' | 'scope_missing' | 'workspace_fo
   return new Problem(code, null, { reason: `forbidden: ${reason}` });
 }
 
-/** Ends a request's way: a middleware that refuses it returns this in place of `next()`. */
+/** Ends a request's way: a middleware that refuses it calls this in place of `next()`. */
 export function refuse(state: { problem: Problem | null }, problem: Problem): void {
   state.problem = problem;
 }

@@ -1,6 +1,6 @@
 /** A route that is answered from the cache: a page of a list, one record, or a part of it. The handler of both surfaces. */
 import { Derivation, type Entry } from '../cache/entry.ts';
-import type { Reader } from '../cache/reader.ts';
+import { type Reader, sortedWorkspaces } from '../cache/reader.ts';
 import { cacheRequest } from '../cache/request.ts';
 import type { EvaluationPage, EvaluationRecord } from '../domain/records.ts';
 import type { CachedResource, RecordParams } from '../upstream/resources.ts';
@@ -107,7 +107,7 @@ export function listRequest(
 ): ListRequest {
   const offset = Math.min((page - 1) * pageSize, MAX_OFFSET);
   const params = {
-    workspaceIds: [...new Set(workspaceIds)].toSorted(),
+    workspaceIds: sortedWorkspaces(workspaceIds),
     search: search?.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase()) ?? null,
     scorecardId,
     offset,
@@ -164,7 +164,7 @@ class RequestReader implements Reader {
     return this.#state.signal;
   }
 
-  mayWait(): boolean {
+  enterWaitingRoom(): boolean {
     const { slot } = this.#state;
     return slot === null || slot.wait();
   }

@@ -7,6 +7,7 @@
  */
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip, zstdCompress } from 'node:zlib';
+import { LRUCache } from 'lru-cache';
 import Negotiator from 'negotiator';
 import type { CacheRead } from '../cache/reader.ts';
 import { hashOf } from '../server/static-file.ts';
@@ -33,6 +34,15 @@ const compressors: Readonly<Record<Coding, (bytes: Buffer) => Promise<Buffer>>> 
   gzip: (bytes) => promisify(gzip)(bytes),
 };
 
+/** The coding that a consumer prefers, by `Accept-Encoding`: there are few different ones. */
+const preferences = new LRUCache<string, string>({
+  max: 100,
+  memoMethod: (acceptEncoding) =>
+    new Negotiator({ headers: { 'accept-encoding': acceptEncoding } }).encoding([...CODINGS, 'identity'], {
+      preferred: CODINGS,
+    }) ?? 'identity',
+});
+
 /** One public form of one record, as JSON. */
 export class Representation {
   /** Of its own: `Link` of a page of a list or a transcript, `X-Records-Omitted` of one of a list. */
@@ -58,8 +68,7 @@ export class Representation {
   /** The coding that the consumer prefers, or null for none. */
   codingFor(acceptEncoding: string | undefined): Coding | null {
     if (acceptEncoding === undefined || this.#bytes.length < MIN_CODED_BYTES) return null;
-    const negotiator = new Negotiator({ headers: { 'accept-encoding': acceptEncoding } });
-    const preferred = negotiator.encoding([...CODINGS, 'identity'], { preferred: CODINGS });
+    const preferred = preferences.memo(acceptEncoding);
     return CODINGS.find((coding) => coding === preferred) ?? null;
   }
 

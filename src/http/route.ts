@@ -75,7 +75,7 @@ function refusalOf({ scope, failures }: Route, ctx: RouteContext): Problem | nul
   return failures.includes(400) ? ADDRESS_TOO_LONG : notFound();
 }
 
-/** The last of all, for requests that no route has handled (A2: 405 if a route has the path, else 404). */
+/** For requests that no route has handled, unless a check behind it refuses them (A2: 405 if a route has the path, else 404). */
 export function refuseUnknown(
   routes: readonly Route[],
   { deprecations }: Deprecations,
@@ -83,10 +83,11 @@ export function refuseUnknown(
   const headersOf = new Map<string, Headers | null>(
     routes.map((one) => [one.name, deprecationHeaders(one, deprecations)]),
   );
-  return ({ state, matched: [layer] = [], method }) => {
+  return async ({ state, matched: [layer] = [], method }, next) => {
     const headers = headersOf.get(layer?.name ?? '') ?? null;
     if (headers !== null) state.headers.push(headers);
-    state.problem = layer === undefined ? PATH_UNKNOWN : methodNotAllowed(method);
+    await next();
+    state.problem ??= layer === undefined ? PATH_UNKNOWN : methodNotAllowed(method);
   };
 }
 

@@ -25,11 +25,11 @@ export class Slots {
 
   /** A slot for a request of that address; null if there is none for it. */
   enter(address: string): Slot | null {
-    return this.allows(this.serving.admits(address)) ? new Slot(this, address) : null;
+    return this.countRefusal(this.serving.admits(address)) ? new Slot(this, address) : null;
   }
 
-  /** The same, counted if it is a refusal. */
-  allows(isAllowed: boolean): boolean {
+  /** Counts a refusal; returns what it is given. */
+  countRefusal(isAllowed: boolean): boolean {
     if (!isAllowed) this.#onRefused();
     return isAllowed;
   }
@@ -62,14 +62,14 @@ export class Slot {
     this.#holder = keyId;
     const isWithinShare = this.#place.isWithinShare(keyId);
     this.#place.take(keyId);
-    return this.#slots.allows(isWithinShare);
+    return this.#slots.countRefusal(isWithinShare);
   }
 
   /** Gives up the slot for a place in the room of those that wait. False if that is full: the request is to be refused. */
   wait(): boolean {
     const { serving, waiting } = this.#slots;
     if (this.#place !== serving) return true;
-    if (!this.#slots.allows(waiting.admits(this.#holder))) return false;
+    if (!this.#slots.countRefusal(waiting.admits(this.#holder))) return false;
     serving.giveBack(this.#holder);
     this.#place = waiting;
     waiting.take(this.#holder);

@@ -1,4 +1,4 @@
-/** The types of a request's way: the application's options, a declared route, and the state that a request carries. */
+/** What the middlewares share: the application's options, how a route is declared, and the state of a request. */
 import type { RouterContext } from '@koa/router';
 import type Koa from 'koa';
 import type { ZodType } from 'zod';
@@ -43,8 +43,8 @@ export interface PublicAppOptions {
   readonly hooks: PublicAppHooks;
 }
 
-/** A read of the cache that a request asks for. */
-export interface StoreRequest {
+/** A request as a read of the cache, once its parameters are resolved. */
+export interface ResolvedRead {
   readonly request: CacheRequest<unknown>;
   /** Workspaces that the answer may belong to, in lower case; null for all workspaces of the reader. */
   readonly workspaceIds: readonly string[] | null;
@@ -74,7 +74,7 @@ export interface RouteDeclaration {
   /** The one text of every 404, so that a foreign record looks like none (K7). */
   readonly notFound: string;
   /** A Problem if the request is invalid. Throws ViewerNeeded. Null: the gateway answers by itself. */
-  readonly parseRequest: ((view: RequestView) => StoreRequest | Problem) | null;
+  readonly parseRequest: ((view: RequestView) => ResolvedRead | Problem) | null;
   readonly answer: (ctx: RouteContext, cache: Cache) => Promise<void> | void;
   readonly summary: string;
   readonly description: string;

@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIPv4, isIPv6, SocketAddress } from 'node:net';
+import { LRUCache } from 'lru-cache';
 
 /** An IPv4 address in dotted form, or an IPv6 address as RFC 5952 writes it. */
 interface Address {
@@ -91,6 +92,13 @@ export function createClientAddress(
 
 /** The name under which failures of an address are counted: of IPv6 the /64, because one subscriber has all of it (K9). */
 export function addressKey(address: string): string {
+  return holders.memo(address);
+}
+
+/** Every request asks for its client's, and the parts of IPv6 take some microseconds to find. */
+const holders = new LRUCache<string, string>({ max: 10_000, memoMethod: holderOf });
+
+function holderOf(address: string): string {
   const parsed = parseAddress(address);
   if (parsed === null) return address;
   if (parsed.family === 'ipv4') return parsed.text;

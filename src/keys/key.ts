@@ -180,4 +180,4 @@ export function lossText({ atMs, keys }: KeyLoss): string {
 }
 
 export const LOSS_ADVICE =
-  'import a backup: `evalgate keys import FILE`, or acknowledge the loss: `evalgate keys acknowledge-loss`';
+  'import a backup: `evalgate state import FILE`, or acknowledge the loss: `evalgate keys acknowledge-loss`';

@@ -144,8 +144,8 @@ export class RedisDirectory extends KeyDirectory {
 
   /** The version is another one than before if any key has changed; `known` is the number of keys. */
   protected async summary() {
-    const [version, known, loss] = await this.#run((client) =>
-      Promise.all([client.get(VERSION), client.hlen(IDS), client.get(LOST)]),
+    const [[version = null, loss = null], known] = await this.#run((client) =>
+      Promise.all([client.mget(VERSION, LOST), client.hlen(IDS)]),
     );
     return { version: version ?? '-', known, loss: parseLoss(loss) };
   }

@@ -14,8 +14,9 @@
  *   revocation (docs/redis.md).
  */
 import { isDeepStrictEqual } from 'node:util';
-import type { RedisLink } from '../redis/connection.ts';
+import type { RedisCommands, RedisLink } from '../redis/connection.ts';
 import { type Connectivity, ConnectivityWatch } from '../redis/connectivity.ts';
+import { registryKey } from '../redis/names.ts';
 import type { Timers } from '../time/timers.ts';
 import { redisSpan } from '../tracing/spans.ts';
 import { type ApiKey, type KeyHash, type KeyLoss, RegistryUnavailableError } from './key.ts';
@@ -24,6 +25,9 @@ import { changesChannel, RedisDirectory, type RedisDirectoryOptions } from './re
 import type { KeyChange, KeyLookup } from './registry.ts';
 
 const WRITE_USES_EVERY_MS = 30_000;
+/** In the witness: how many keys there are. */
+const WITNESS = registryKey('known');
+const WITNESS_SECONDS = 31 * 24 * 60 * 60;
 /** Longest time without proof that we are up to date. Longer than Redis has to answer a look at the version. */
 const LOST_AFTER_MS = 900;
 
@@ -37,6 +41,8 @@ export interface RedisRegistryOptions extends Omit<RedisDirectoryOptions, 'redis
   readonly graceMs: number;
   /** All keys were lost, or that is over; `census` has it. */
   readonly onLoss: () => void;
+  /** A Redis that does not lose its data together with the other: the cache Redis. Null if there is none. */
+  readonly witness: RedisCommands | null;
 }
 
 /** For gateways. It starts at once, whether Redis answers or not. */
@@ -54,6 +60,8 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
   /** How many keys Redis has; null before the first look. */
   #known: number | null = null;
   #loss: KeyLoss | null = null;
+  /** How many the witness knew of; null before it has answered, and once that is of no use. */
+  #recalled: number | null = null;
 
   constructor(options: RedisRegistryOptions) {
     const { link, graceMs } = options;
@@ -162,24 +170,48 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
   }
 
   /**
-   * Notices that Redis has lost all keys: this process remembers how many there were. The loss is noted in Redis, so that all
-   * processes, also later ones, know of it, and again if Redis loses that too. If nobody remembers, it is no loss.
+   * Notices that Redis has lost all keys: this process remembers how many there were, or the witness does if all processes
+   * started after the loss. The loss is noted in Redis, so that all processes, also later ones, know of it, and again if Redis
+   * loses that too. If nobody remembers, it is no loss.
    */
   async #followLoss(known: number, noted: KeyLoss | null): Promise<void> {
-    const before = this.#known ?? 0;
+    const before = this.#known || (this.#recalled ?? 0);
+    const isChanged = known !== this.#known;
     this.#known = known;
+    if (isChanged && known > 0) this.#tellWitness();
+    // The answer is for the next look: a cache Redis that does not answer must hold up no look at the keys.
+    if (known === 0 && noted === null && this.#recalled === null) void this.#askWitness();
     const own = before > 0 ? { atMs: this.clock.nowMs(), keys: before, isAcknowledged: false } : null;
     const loss = known > 0 ? null : (noted ?? this.#loss ?? own);
     // If it fails, the next look tries again.
     if ((loss === null) !== (noted === null)) await this.noteLoss(loss).catch(() => undefined);
     if (isDeepStrictEqual(loss, this.#loss)) return;
     this.#loss = loss;
+    if (loss?.isAcknowledged === true) this.#tellWitness();
     this.#options.onLoss();
+  }
+
+  async #askWitness(): Promise<void> {
+    const { witness } = this.#options;
+    const answer = await witness?.run((client) => client.get(WITNESS)).catch(() => undefined);
+    if (answer !== undefined) this.#recalled = Number(answer) || 0;
+  }
+
+  /** Tells it how many keys there are, or to forget that there were any. If that fails, it is told again later. */
+  #tellWitness(): void {
+    const known = this.#known ?? 0;
+    this.#recalled = known > 0 ? null : 0;
+    const told = this.#options.witness?.run<unknown>((client) =>
+      known > 0 ? client.set(WITNESS, known, 'EX', WITNESS_SECONDS) : client.del(WITNESS),
+    );
+    told?.catch(() => undefined);
   }
 
   #writeUsesLater(): void {
     this.#cancelWrite = this.#options.timers.after(WRITE_USES_EVERY_MS, () => {
       void this.#writeUses();
+      // So often that a cache Redis which evicts what was not used for long keeps it.
+      if ((this.#known ?? 0) > 0) this.#tellWitness();
       this.#writeUsesLater();
     });
   }

@@ -125,14 +125,17 @@ export abstract class KeyDirectory {
 
   /**
    * Stores all of the keys or none. A key that is stored already is replaced if id and hash are the same, else it rejects
-   * with KeyStateError. Rejects with InvalidKeyError if there are more than 10,000.
+   * with KeyStateError. Rejects with InvalidKeyError if there are more than 10,000. `isDryRun`: only counts, or rejects.
    */
-  async importKeys(imported: readonly ImportedKey[]): Promise<ImportedCounts> {
+  async importKeys(imported: readonly ImportedKey[], isDryRun = false): Promise<ImportedCounts> {
     if (imported.length > MAX_IMPORTED) {
       throw new InvalidKeyError(`Invalid import: must be at most ${MAX_IMPORTED} keys at once; split the file`);
     }
     const [ids, hashes] = [imported.map(({ keyId }) => keyId), imported.map(({ hash }) => hash)];
-    return this.#make(async () => planImport(imported, await this.stored(ids, hashes)));
+    return this.#make(async () => {
+      const plan = planImport(imported, await this.stored(ids, hashes));
+      return isDryRun ? { ...plan, changes: [] } : plan;
+    });
   }
 
   #change<T>(keyId: string, plan: (stored: StoredKey) => Plan<T>): Promise<T | null> {

@@ -116,10 +116,11 @@ export function createLogger({ level, format = null, destination = new StandardE
 
 /**
  * A logger for lines whose members are fixed in the code and hold nothing secret, such as the line of each request:
- * looking for secrets would cost more than writing them. Its level is `info`, whatever the parent's is.
+ * looking for secrets would cost more than writing them. `shared`: members that all of them have. Its level is `info`,
+ * whatever the parent's is.
  */
-export function withoutRedaction(logger: Logger): Logger {
-  return logger.child({}, { redact: [], level: 'info' });
+export function withoutRedaction(logger: Logger, shared: object): Logger {
+  return logger.child(shared, { redact: [], level: 'info' });
 }
 
 /** A line without words of its own takes those of its error; pino would take them as they are, addresses and all. */

@@ -16,7 +16,7 @@ import { promisify } from 'node:util';
 
 const STDERR = 2;
 const FLUSH_EVERY_MS = 100;
-const MAX_BATCH_BYTES = 8192;
+const MAX_BATCH_BYTES = 65_536;
 const MAX_WAITING_BYTES = 1_000_000;
 const MAX_FLUSH_MS = 1000;
 const LINE_END = Buffer.from('\n');

@@ -313,9 +313,11 @@ function reasonFor(best: CurvePoint, { current, outdatedLimit }: Case): string {
     return `${formatDuration(best.freshMs)}, the time in force, is the shortest that comes within 10 % of the lowest store load (${rate(best.upstreamRps)} store calls a second) that the limit of ${percent(outdatedLimit)} outdated answers allows.`;
   }
   const instead = current.outdatedRatio === null ? '' : ` instead of ${percent(current.outdatedRatio)}`;
+  const [before, after] = [percent(current.hitRatio), percent(best.hitRatio)];
+  const hits = before === after ? '' : `the hit ratio from ${before} to ${after} and `;
   return (
-    `${formatDuration(best.freshMs)} instead of ${formatDuration(current.freshMs)} would take the hit ratio from ${percent(current.hitRatio)} to ` +
-    `${percent(best.hitRatio)} and the store from ${rate(current.totalRps)} to ${rate(best.totalRps)} calls a second, all classes together, ` +
+    `${formatDuration(best.freshMs)} instead of ${formatDuration(current.freshMs)} would take ${hits}` +
+    `the store from ${rate(current.totalRps)} to ${rate(best.totalRps)} calls a second, all classes together, ` +
     `with ${percent(best.outdatedRatio ?? 0)} of the answers outdated${instead} (limit ${percent(outdatedLimit)}).`
   );
 }

@@ -53,6 +53,9 @@ export const auditEntrySchema = z.object({
   /** The changed members as they are now; null if nothing is left. */
   to: z.unknown(),
 });
+/** As it is kept. By its id an entry that is there twice is known; entries of earlier releases have none. */
+export const keptEntrySchema = auditEntrySchema.extend({ id: text.optional() });
+export type KeptEntry = z.output<typeof keptEntrySchema>;
 export const auditSchema = z.object({
   /** Why entries are left out; null if none is. */
   problem: textOrNull,
@@ -101,6 +104,19 @@ export const issuedKeySchema = z.object({ key: keySchema, token: text });
 export type IssuedKeyView = View<typeof issuedKeySchema>;
 
 export const importSchema = z.object({ added: number, replaced: number, unchanged: number });
+
+/** `leftOut`: its end has passed, or it is older than all that the audit keeps. */
+const importedCount = z.object({ added: number, replaced: number, unchanged: number, leftOut: number });
+export type ImportedCount = z.output<typeof importedCount>;
+export const stateCountsSchema = z.object({
+  keys: importedCount,
+  times: importedCount,
+  maintenance: importedCount,
+  audit: importedCount,
+});
+export type StateCounts = View<typeof stateCountsSchema>;
+/** Keys are in the order of their creation, after all other records, which the first page has. */
+export const statePageSchema = z.object({ records: z.array(z.looseObject({ kind: text })), nextCursor: textOrNull });
 
 const eachTtl = <T extends z.ZodType>(value: T) => z.object({ fresh: value, stale: value, error: value });
 
@@ -211,6 +227,14 @@ export const topSchema = z.object({
   routes: z.array(z.object({ route: textOrNull, ...load })),
   apiKeys: z.array(z.object({ keyId: textOrNull, ...load })),
   workspaces: z.array(z.object({ workspaceId: textOrNull, ...load })),
+  /**
+   * The share of misses whose copy was evicted, and how many calls a second the store would have got less if each process had
+   * so much more memory; estimated from one record in eight, of which so many were `seen`.
+   */
+  moreMemory: z.object({
+    evictedRatio: number.nullable(),
+    savings: z.array(z.object({ bytes: number, storeRps: number, seen: number })),
+  }),
 });
 
 const copySchema = z

@@ -25,6 +25,8 @@ import {
   readinessSchema,
   receiptSchema,
   shownKeySchema,
+  stateCountsSchema,
+  statePageSchema,
   topSchema,
   ttlSchema,
 } from './answers.ts';
@@ -38,6 +40,7 @@ import {
   newKeyBody,
   purgeBody,
   rotateBody,
+  stateBody,
   ttlBody,
 } from './bodies.ts';
 
@@ -305,6 +308,25 @@ export const ROUTES = {
     summary: 'delete all copies of an evaluation or a workspace in every process and in Redis, and prove it',
     body: eraseBody,
     answer: receiptSchema,
+  },
+  exportState: {
+    method: 'GET',
+    path: '/api/state',
+    roles: ['admin'],
+    summary: 'keys with their hashes, times set by operators, maintenance and the audit, in pages, for an import',
+    query: z.strictObject({
+      limit: limit(1000, 1000),
+      cursor: placeInList.optional().describe('the nextCursor of the page before'),
+    }),
+    answer: statePageSchema,
+  },
+  importState: {
+    method: 'POST',
+    path: '/api/state/import',
+    roles: ['admin'],
+    summary: 'add the records of an export to what is there, all or none; with dryRun it only counts',
+    body: stateBody,
+    answer: stateCountsSchema,
   },
   showMaintenance: {
     method: 'GET',

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import type { PurgeRequest } from '../cache/purge.ts';
 import { parseTag, type Tag } from '../cache/purge-log.ts';
 import { UUID_PATTERN } from '../domain/records.ts';
-import { CACHE_CLASSES, type CacheTtl } from '../cache/ttl-policy.ts';
+import { CACHE_CLASSES, type CacheClass, type CacheTtl, type TtlOverride } from '../cache/ttl-policy.ts';
 import { parseDuration } from '../time/duration.ts';
 import {
   type ImportedKey,
@@ -18,6 +18,8 @@ import {
   type NewKey,
   SCOPES,
 } from '../keys/key.ts';
+import type { Maintenance } from '../upstream/maintenance.ts';
+import type { KeptEntry } from './answers.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -234,6 +236,73 @@ export const MAX_MAINTENANCE_MS = DAY_MS;
 export const ALLOWED_MAINTENANCE = {
   for: 'a duration above 0s and up to 1d, such as 90s, 30m or 2h',
   until: 'a time within the next 24 hours in ISO 8601, such as 2026-01-15T12:00:00Z',
+};
+
+/** Records of a state are sent in pages of about 1 MB. */
+export const MAX_STATE_RECORDS = 5000;
+
+/** `POST /api/state/import`, as a whole; each record is checked by the schema of its kind. */
+export const stateBody = () =>
+  z.strictObject({
+    records: z
+      .array(z.unknown())
+      .min(1)
+      .max(MAX_STATE_RECORDS)
+      .describe(`an array of 1 to ${MAX_STATE_RECORDS} records, each as \`GET /api/state\` answers it`),
+    dryRun: z.boolean().default(false).describe('true (only count) or false (the default)'),
+  });
+
+/** A record of a state as it is imported. */
+export type StateRecord =
+  | { readonly kind: 'key'; readonly key: ImportedKey }
+  | { readonly kind: 'time'; readonly cacheClass: CacheClass; readonly override: TtlOverride }
+  | { readonly kind: 'maintenance'; readonly maintenance: Maintenance }
+  | { readonly kind: 'audit'; readonly entry: KeptEntry };
+
+export const STATE_KINDS = ['key', 'time', 'maintenance', 'audit'] as const;
+
+/** By its kind, the schema of a record without that. */
+export const stateRecordBodies = (nowMs: number): Readonly<Record<StateRecord['kind'], z.ZodType<StateRecord>>> => {
+  // An end may have passed already. One that comes later than operators may ask for is a mistake.
+  const end = (withinMs: number) => time.refine((ms) => ms <= nowMs + withinMs);
+  const upTo = (withinMs: number) =>
+    `a time in ISO 8601 with its offset, up to ${new Date(nowMs + withinMs).toISOString()}`;
+  return {
+    key: importedKeyBody(nowMs).transform((key) => ({ kind: 'key', key })),
+    time: z
+      .strictObject({
+        class: z.enum(CACHE_CLASSES).describe(CACHE_CLASSES.join(', ')),
+        name: z.enum(['fresh', 'stale', 'error']).describe('fresh, stale or error'),
+        ttl: duration(0, MAX_TTL_MS).describe(ALLOWED_TTL),
+        until: end(MAX_FOR_MS)
+          .nullable()
+          .describe(`${upTo(MAX_FOR_MS)}, or null for good`),
+      })
+      .transform(({ class: cacheClass, name: ttlName, ttl: ms, until }) => {
+        return { kind: 'time', cacheClass, override: { name: `${ttlName}Ms`, ms, untilMs: until } };
+      }),
+    maintenance: z
+      .strictObject({
+        since: time.describe(TIME),
+        until: end(MAX_MAINTENANCE_MS).describe(upTo(MAX_MAINTENANCE_MS)),
+        by: name,
+      })
+      .transform(({ since, until, by }) => ({
+        kind: 'maintenance',
+        maintenance: { sinceMs: since, untilMs: until, by },
+      })),
+    audit: z
+      .strictObject({
+        id: z.string().max(64).exactOptional().describe('a text of at most 64 characters'),
+        at: z.iso.datetime().describe('a time in ISO 8601 in UTC'),
+        who: name,
+        action: name,
+        target: z.string().max(1000).describe('a text of at most 1000 characters'),
+        from: z.unknown(),
+        to: z.unknown(),
+      })
+      .transform((entry) => ({ kind: 'audit', entry })),
+  };
 };
 
 /** `PUT /api/cache/maintenance`: exactly one of the two, which the endpoint checks against its clock. */

@@ -57,6 +57,8 @@ export class ConnectionHealth {
   ping(): Promise<void> {
     this.#probing ??= this.#probe().finally(() => {
       this.#probing = null;
+      // Whoever asked, the next one is due after the same time: those who ask as often share each probe.
+      this.#timer?.refresh();
     });
     return this.#probing;
   }

@@ -48,6 +48,7 @@ const MAX_PIPELINED = 64;
 type Begin = (request: IncomingMessage, response: ServerResponse) => void;
 
 export class Connections {
+  readonly #server: Server;
   readonly #limits: ConnectionLimits;
   readonly #hooks: ConnectionHooks;
   readonly #begin: Begin;
@@ -61,6 +62,7 @@ export class Connections {
   #isNewestNext = false;
 
   constructor(server: Server, limits: ConnectionLimits, hooks: ConnectionHooks, begin: Begin) {
+    this.#server = server;
     this.#limits = limits;
     this.#hooks = hooks;
     this.#begin = begin;
@@ -91,7 +93,7 @@ export class Connections {
     }
     connection.pending.push(response);
     this.#leaveIdle(socket, connection);
-    response.once('close', () => this.#onResponded(socket, connection, response));
+    response.on('close', () => this.#onResponded(socket, connection, response));
     if (connection.begun === MAX_BEGUN) return;
     connection.begun += 1;
     this.#begin(request, response);
@@ -145,6 +147,8 @@ export class Connections {
   }
 
   #onResponded(socket: Socket, connection: Connection, response: ServerResponse): void {
+    // A connection that was busy when the server stopped accepting is idle now, and no request will follow on it.
+    if (!this.#server.listening) this.#server.closeIdleConnections();
     const { pending } = connection;
     const index = pending.indexOf(response);
     if (index === -1) return;

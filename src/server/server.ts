@@ -83,10 +83,6 @@ export async function listen(handler: RequestHandler, address: Address, options:
   });
   const begin = (request: IncomingMessage, response: ServerResponse): void => {
     response.on('prefinish', () => unsent.watchEnd(response, request.socket.remoteAddress ?? ''));
-    // A connection that was busy when the server stopped accepting is idle now, and no request will follow on it.
-    response.on('close', () => {
-      if (!server.listening) server.closeIdleConnections();
-    });
     if (hasOneHost(request)) void handler(request, response);
     else unparsed.refuseHost(request);
   };

@@ -4,6 +4,7 @@
  */
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../time/clock.ts';
+import type { Listed } from '../upstream/resources.ts';
 import { Trouble } from './dependencies.ts';
 import { degraded, type DependencyState, type Health } from './health.ts';
 import { CLIENT_CLOSED_REQUEST, type RequestReport } from './request-report.ts';
@@ -60,6 +61,8 @@ const COUNTS = [
   'misses',
   'slowMisses',
   'missMs',
+  'records',
+  'leftOut',
 ] as const;
 type Counts = Record<(typeof COUNTS)[number], number>;
 
@@ -75,6 +78,8 @@ function noCounts(): Counts {
     misses: 0,
     slowMisses: 0,
     missMs: 0,
+    records: 0,
+    leftOut: 0,
   };
 }
 
@@ -114,6 +119,13 @@ export class ConsumerHealth {
     if (kind === null) return;
     this.#count(this.#now(), kind, report);
     this.#count(this.#totals, kind, report);
+  }
+
+  /** The store has sent a list. */
+  onListed({ records, leftOut }: Listed): void {
+    const counts = this.#now();
+    counts.records += records;
+    counts.leftOut += leftOut.filter(({ surface }) => surface === undefined).length;
   }
 
   /** How many requests count for each objective, how many missed it, and the share that may. */
@@ -174,7 +186,12 @@ export class ConsumerHealth {
     const before = this.#sum(fromMs - HOUR_MS, fromMs);
     if (recent.requests < MIN_REQUESTS) return null;
     const failures = failuresOf(recent, before);
-    const texts = [...failures.texts, ...this.#slownessOf(minutes), ...slowerThanBefore(recent, before)];
+    const texts = [
+      ...failures.texts,
+      ...this.#slownessOf(minutes),
+      ...slowerThanBefore(recent, before),
+      ...leftOutOf(minutes),
+    ];
     return texts.length === 0 ? null : { isCritical: failures.isCritical, text: texts.join('; ') };
   }
 
@@ -234,6 +251,12 @@ function slowerThanBefore(recent: Counts, before: Counts): readonly string[] {
   if (nowMs < SLOWER.times * beforeMs || nowMs - beforeMs < SLOWER.byMs) return [];
   const times = Math.round(nowMs / Math.max(1, beforeMs));
   return [`misses take ${Math.round(nowMs)} ms, ${times} times as long as in the hour before`];
+}
+
+/** The alert EvalgateStoreManyRecordsLeftOut has the same share. */
+function leftOutOf({ records, leftOut }: Counts): readonly string[] {
+  if (leftOut < JUMP.requests || leftOut / records < JUMP.share) return [];
+  return [`${shareText(leftOut, records)} of the records in lists are left out, because they are malformed`];
 }
 
 /** Whether an objective is missed so often that its budget is soon used up. */

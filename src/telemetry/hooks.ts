@@ -13,7 +13,7 @@ import { ConsumerHealth, type Objectives } from './consumers.ts';
 import type { CacheListener } from '../cache/events.ts';
 import type { Health } from './health.ts';
 import type { Metrics } from './metrics.ts';
-import type { PublicAppHooks, RequestLog } from './request-report.ts';
+import type { PublicAppHooks, RequestLog, RequestReport } from './request-report.ts';
 
 export interface HookOptions {
   readonly logger: Logger;
@@ -121,16 +121,21 @@ export function cacheListener({ logger, metrics }: Pick<HookOptions, 'logger' | 
   };
 }
 
-/** For the public application, and the server that it runs on. */
+/**
+ * For the public application, and the server that it runs on. `countRequest` counts a request for operators: the use of its
+ * key, and the last hour.
+ */
 export function httpHooks(
   { logger, metrics, health, clock }: HookOptions,
   requestLog: RequestLog,
   objectives: Objectives,
-): PublicAppHooks & Required<ListenerHooks> {
+  countRequest: (report: RequestReport) => void,
+): PublicAppHooks & Required<ListenerHooks> & { readonly onListed: (listed: Listed) => void } {
   const onRefused = trackCapacity(health, clock);
   const consumers = new ConsumerHealth(health, clock, objectives);
   metrics.addObjectives(() => consumers.objectives());
   return {
+    onListed: (listed) => consumers.onListed(listed),
     onRequest: (report) => {
       const { method, status, cache, durationMs } = report;
       const surface = report.surface === 'other' ? 'docs' : report.surface;
@@ -139,6 +144,7 @@ export function httpHooks(
       metrics.requestDurations.observe({ surface, route, cache: cache ?? NONE }, durationMs / 1000);
       if (status === 401 && report.keyId !== null) metrics.knownKeysRefused.inc();
       consumers.onRequest(report);
+      countRequest(report);
       requestLog.write(report);
     },
     onAuthenticationRefused: (reason) => metrics.authenticationFailures.inc({ reason }),

@@ -48,7 +48,7 @@ function onceUp(link: RedisLink, look: () => Promise<void>): void {
 }
 
 export interface OtherStoresOptions {
-  readonly members: Pick<Instances, 'list'>;
+  readonly instances: Pick<Instances, 'list'>;
   /** As this process reports it to the others. */
   readonly store: string;
   readonly logger: Pick<Logger, 'warn'>;
@@ -56,9 +56,9 @@ export interface OtherStoresOptions {
 }
 
 /** It may be intended. If it is not, one of them has the wrong address of the store, or of Redis. */
-export function warnOfOtherStores({ members, store, logger, timers }: OtherStoresOptions): void {
+export function warnOfOtherStores({ instances, store, logger, timers }: OtherStoresOptions): void {
   timers.after(MEMBERS_KNOWN_AFTER_MS, () => {
-    const others = members.list().filter((member) => member.store !== store);
+    const others = instances.list().filter((other) => other.store !== store);
     if (others.length === 0) return;
     logger.warn(
       { others: others.map(({ host, pid }) => ({ host, pid })) },

@@ -57,29 +57,37 @@ export class RequestLog {
   /** Which requests get a line; those with a failure of the gateway itself always do. May change while it runs. */
   requests: Config['log']['requests'];
   readonly #logger: Logger;
-  readonly #lines: Logger;
+  /** By route, or by surface for what has none: with the members that all its lines share. */
+  readonly #lines = new Map<string, Logger>();
 
   constructor(logger: Logger, requests: Config['log']['requests']) {
     this.requests = requests;
     this.#logger = logger;
-    this.#lines = withoutRedaction(logger);
   }
 
-  write({ requestId, keyId, surface, route, method, status, cache, traceId, ...report }: RequestReport): void {
-    const { failure, refusal } = report;
+  write(report: RequestReport): void {
+    const { requestId, keyId, surface, route, method, status, cache, traceId, failure, refusal } = report;
     const durationMs = Math.round(report.durationMs * 1000) / 1000;
-    const line = { requestId, keyId, surface, route, method, status, durationMs, cache, ...refusal, traceId };
+    const line = { requestId, keyId, method, status, durationMs, cache, ...refusal, traceId };
     const isExpected = isPartOfOutage(report);
     if (status >= 500 && !isExpected) {
-      this.#logger.error({ ...line, err: failure }, 'request');
+      this.#logger.error({ surface, route, ...line, err: failure }, 'request');
       return;
     }
     if (this.requests === 'off' || (this.requests === 'errors' && status < FIRST_ERROR_STATUS)) return;
     // The parent knows the level, which may change while the gateway runs.
     if (!this.#logger.isLevelEnabled('info')) return;
-    if (isExpected) this.#lines.info({ ...line, failure: report.shedReason ?? logError(failure).message }, 'request');
-    else if (report.aborted) this.#lines.info({ ...line, aborted: true }, 'request');
-    else this.#lines.info(line, 'request');
+    const lines = this.#linesOf(report);
+    if (isExpected) lines.info({ ...line, failure: report.shedReason ?? logError(failure).message }, 'request');
+    else if (report.aborted) lines.info({ ...line, aborted: true }, 'request');
+    else lines.info(line, 'request');
+  }
+
+  #linesOf({ surface, route }: RequestReport): Logger {
+    const name = route ?? surface;
+    const known = this.#lines.get(name) ?? withoutRedaction(this.#logger, { surface, route });
+    this.#lines.set(name, known);
+    return known;
   }
 }
 

@@ -26,8 +26,11 @@ export interface MaintenanceChange {
 
 /** Once a change resolves it is in force here; in every other process within a second. */
 export interface MaintenanceControl extends MaintenanceWatch {
-  /** Begins it, or moves the end of the one that is on. `untilMs`: Unix milliseconds, later than now. */
-  begin(untilMs: number, by: string): Promise<MaintenanceChange>;
+  /**
+   * Begins it, or moves the end of the one that is on. `untilMs`: Unix milliseconds, later than now. `sinceMs`: when it began,
+   * if that was earlier.
+   */
+  begin(untilMs: number, by: string, sinceMs?: number): Promise<MaintenanceChange>;
   end(): Promise<MaintenanceChange>;
 }
 
@@ -67,8 +70,8 @@ export class MaintenanceState implements MaintenanceControl {
     return this.ifOn(this.#last);
   }
 
-  async begin(untilMs: number, by: string): Promise<MaintenanceChange> {
-    return this.set(this.until(untilMs, by));
+  async begin(untilMs: number, by: string, sinceMs?: number): Promise<MaintenanceChange> {
+    return this.set(this.until(untilMs, by, sinceMs));
   }
 
   async end(): Promise<MaintenanceChange> {
@@ -88,7 +91,7 @@ export class MaintenanceState implements MaintenanceControl {
   }
 
   /** The maintenance until then; it has begun with the one that is on. */
-  until(untilMs: number, by: string): Maintenance {
-    return { sinceMs: this.current()?.sinceMs ?? this.#clock.nowMs(), untilMs, by };
+  until(untilMs: number, by: string, sinceMs = this.current()?.sinceMs ?? this.#clock.nowMs()): Maintenance {
+    return { sinceMs, untilMs, by };
   }
 }

@@ -3,9 +3,6 @@
  * status 1 if a bar is missed. Progress goes to stderr. Linux only: the CPU time comes from /proc.
  * Usage: node test/bench/run.ts --help
  */
-import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { describeMachine } from '../prove/machine.ts';
 import { Bench } from './gateway/bench.ts';
 import type { Case, CaseResult, Table } from './gateway/case.ts';
@@ -17,6 +14,7 @@ import { latency } from './gateway/cases/latency.ts';
 import { miss, overLimit } from './gateway/cases/misses.ts';
 import { memory, start, workers } from './gateway/cases/process.ts';
 import { tracing } from './gateway/cases/tracing.ts';
+import { installPeers } from './gateway/node-peers.ts';
 import { readOptions } from './options.ts';
 
 const CASES: Readonly<Record<string, Case>> = {
@@ -33,7 +31,6 @@ const CASES: Readonly<Record<string, Case>> = {
   growth,
   tracing,
 };
-const PEERS = fileURLToPath(new URL('./peers', import.meta.url));
 
 const { only, ...effort } = readOptions(Object.keys(CASES), process.argv.slice(2));
 installPeers();
@@ -73,13 +70,6 @@ async function runCase(name: string): Promise<CaseResult> {
   } finally {
     await bench.stopServers();
   }
-}
-
-/** The peers are no dependencies of the project: they come with the first run. */
-function installPeers(): void {
-  if (existsSync(`${PEERS}/node_modules/fastify`)) return;
-  say('installing what the gateway is measured against ...');
-  execFileSync('npm', ['ci', '--no-audit', '--no-fund'], { cwd: PEERS, stdio: ['ignore', 'ignore', 'inherit'] });
 }
 
 function markdown(head: readonly string[], lines: readonly (readonly string[])[]): string {

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { samplesOf } from '../support/admin.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { WORKSPACE_A } from '../support/records.ts';
+import { startRedis } from '../support/redis.ts';
 import { isFaint, textsOf } from './contrast.ts';
 import { closeBrowser, filled, goTo, openDashboard, startBusy, startIdle } from './rig.ts';
 
@@ -135,6 +137,21 @@ test('what matters is on the first screen: the trouble with cause, impact and ru
   }
   const { y = 0, height = 0 } = (await page.locator('#traffic .charts').boundingBox()) ?? {};
   expect(y + height).toBeLessThanOrEqual(900);
+});
+
+test('lost keys make the headline red, and lead to their own section of the runbook', async () => {
+  const redis = await startRedis();
+  onTestFinished(() => redis.close());
+  const gateway = await startIdle({ REDIS_URL: redis.url });
+  onTestFinished(() => gateway.close());
+  await gateway.issueKey();
+  await expect.poll(() => samplesOf(gateway, 'evalgate_keys')).toMatchObject({ evalgate_keys: 1 });
+  await redis.flush();
+  const page = await openDashboard(gateway, 'health');
+  const trouble = page.locator('.status li', { hasText: 'Redis lost its data' });
+  await trouble.getByText('Every consumer gets 401 until the keys are imported.').waitFor();
+  expect(await trouble.getByRole('link').getAttribute('href')).toMatch(/runbook\.md#evalgatekeyslost$/);
+  expect(await page.locator('.status').textContent()).toMatch(/^Failing Most requests fail\. In trouble: keys/);
 });
 
 test('charts show the values at the pointer, and another range when it is chosen', async () => {

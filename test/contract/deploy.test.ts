@@ -1,5 +1,6 @@
 /** The files in deploy use only names that the gateway has: metrics, settings, commands, addresses. */
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
@@ -185,7 +186,7 @@ describe('manifests', () => {
   });
 
   const [kubectl, kubeconform] = ['kubectl', 'kubeconform'].map(programOnPath);
-  const overlays = ['overlays/sample', 'overlays/production', 'components/monitoring'];
+  const overlays = ['overlays/sample', 'overlays/production', 'components/monitoring', 'components/backup'];
   test.skipIf(!kubectl).each(overlays)('kubectl builds %s (skipped if kubectl is not on the PATH)', async (folder) => {
     const built = await outputOf(kubectl ?? null, 'kustomize', `deploy/kubernetes/${folder}`);
     const kinds = parseYaml(built).map((one) => z.object({ kind: z.string() }).parse(one).kind);
@@ -227,6 +228,13 @@ describe('manifests', () => {
     const env = { CONFIG_FILE: join(ROOT, 'deploy/kubernetes/base/evalgate.yaml') };
     expect((await runCli(['openapi'], { env })).status).toBe(0);
   });
+});
+
+test('the image is built from files that are there', () => {
+  const [, named = ''] = /for \(const name of \[(.*?)\]\)/.exec(readText('Dockerfile')) ?? [];
+  const names = [...named.matchAll(/'([^']+)'/g)].map(([, name = '']) => name);
+  expect(names.length).toBeGreaterThan(3);
+  expect(names.filter((name) => !existsSync(join(ROOT, 'src', name)))).toEqual([]);
 });
 
 describe('the balancer', () => {

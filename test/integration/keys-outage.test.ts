@@ -1,7 +1,7 @@
 /** C8: keys while Redis is frozen, gone or deaf, and when it is back. */
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { hashToken, newToken } from '../../src/keys/token.ts';
-import type { TestGateway } from '../support/gateway.ts';
+import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { dependency, type GatewayFleet, nth, redisIsWell, startFleet, WITHIN } from '../support/gateway-fleet.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { atEach, cutSubscribers, withClient } from '../support/redis/client.ts';
@@ -50,7 +50,7 @@ function changeRecord(key: string, from: string, to: string): Promise<unknown> {
 }
 
 const LOST =
-  /^degraded: Redis lost its data at \d\d:\d\d; 0 keys, 2 before; import a backup: `evalgate keys import FILE`, or acknowledge/;
+  /^degraded: Redis lost its data at \d\d:\d\d; 0 keys, 2 before; import a backup: `evalgate state import FILE`, or acknowledge/;
 const keyCounts = (gateway: TestGateway) => samplesOf(gateway, 'evalgate_keys');
 const OFFLINE = /^degraded: Redis cannot be asked: keys that it confirmed within 5m stay good/;
 const DEAF = /^degraded: changes may be missed: each key is confirmed at Redis before it is used/;
@@ -151,6 +151,34 @@ test('a Redis that lost its keys is reported by all, also by later processes, un
     from: { keys: 2 },
     to: null,
   });
+});
+
+test('a loss that no gateway has lived through is known by the cache Redis, if that is another one, until it is acknowledged', async () => {
+  const cache = await startRedis();
+  onTestFinished(() => cache.close());
+  const env = { REDIS_URL: redis.url, REDIS_CACHE_URL: cache.url };
+  const began = await startTestGateway({ env });
+  await began.issueKey();
+  await began.issueKey();
+  await vi.waitFor(
+    async () => expect(await withClient(cache.url, (client) => client.get('evalgate:{keys}:known'))).toBe('2'),
+    WITHIN,
+  );
+  await began.close();
+  await redis.flush();
+  const later = await startTestGateway({ env });
+  await keysAre(later, LOST);
+  await runCli(['keys', 'acknowledge-loss'], { env });
+  await keysAre(later, /^ok: changes arrive/);
+  await later.close();
+  await redis.flush();
+  const last = await startTestGateway({ env });
+  await vi.waitFor(
+    async () => expect(await samplesOf(last, 'evalgate_keys')).toMatchObject({ evalgate_keys: 0 }),
+    WITHIN,
+  );
+  await keysAre(last, /^ok: changes arrive/);
+  await last.close();
 });
 
 test('an empty Redis that nobody has seen with keys is no loss', async () => {

@@ -48,9 +48,12 @@ export interface KnownPurges {
 
 export type TtlFields = ReadonlyMap<string, string>;
 
-/** KEYS: head, purges, kept. ARGV: a word for a new history, channel, known history, sequence and last id. */
+/**
+ * KEYS: head, purges, kept. ARGV: a word for a new history, channel, known history, sequence and last id. The head is read at
+ * once: each process looks four times a second, and most looks find nothing new.
+ */
 const CHECK_LUA = `
-local head = redis.call('HMGET', KEYS[1], 'history', 'sequence')
+local head = redis.call('HMGET', KEYS[1], 'history', 'sequence', 'times', 'maintenance', 'forgotten', 'lost', 'swept')
 local history, sequence = head[1], tonumber(head[2] or '') or 0
 local floor = sequence - redis.call('LLEN', KEYS[2])
 local known, isLost = tonumber(ARGV[4]), not history
@@ -63,6 +66,7 @@ if isLost then
   history, sequence, floor = ARGV[1], 0, 0
   redis.call('DEL', KEYS[2], KEYS[3])
   redis.call('HDEL', KEYS[1], 'forgotten', 'lost', 'swept')
+  for i = 5, 7 do head[i] = false end
   redis.call('HSET', KEYS[1], 'history', history, 'sequence', 0)
   redis.call('PUBLISH', ARGV[2], 'look')
 end
@@ -74,18 +78,17 @@ const READ_STATE = defineScript(
   `${CHECK_LUA}
 local from = 0
 if history == ARGV[3] and known > floor then from = known - floor end
-local version = redis.call('HGET', KEYS[1], 'times') or ''
+local version = head[3] or ''
 local ttls = false
 if version ~= ARGV[6] then ttls = redis.call('HGETALL', KEYS[4]) end
-local maintenance = redis.call('HGET', KEYS[1], 'maintenance') or ''
-local purges = redis.call('LRANGE', KEYS[2], from, -1)
+local purges = {}
+if floor + from < sequence then purges = redis.call('LRANGE', KEYS[2], from, -1) end
 local kept = {}
 if history ~= ARGV[3] or known < floor then kept = redis.call('HGETALL', KEYS[3]) end
-local deleted = redis.call('HMGET', KEYS[1], 'forgotten', 'lost', 'swept')
-local lost = deleted[2] or '0'
-if floor > (tonumber(deleted[1] or '') or 0) then lost = tostring(floor) end
-return {history, tostring(sequence), tostring(floor), purges, version, ttls, maintenance, kept,
-  deleted[1] or '0', lost, deleted[3] or ''}
+local forgotten, lost = head[5] or '0', head[6] or '0'
+if floor > (tonumber(forgotten) or 0) then lost = tostring(floor) end
+return {history, tostring(sequence), tostring(floor), purges, version, ttls, head[4] or '', kept,
+  forgotten, lost, head[7] or ''}
 `,
 );
 

@@ -78,7 +78,7 @@ export class StateSync {
     this.maintenance = {
       // Goes on until its end while Redis does not answer.
       current: () => state.current(),
-      begin: (untilMs, by) => this.#changeMaintenance(state.until(untilMs, by)),
+      begin: (untilMs, by, sinceMs) => this.#changeMaintenance(state.until(untilMs, by, sinceMs)),
       end: () => this.#changeMaintenance(null),
     };
     this.#unlisten = link.subscriber.listen(this.#store.channel, (message) => this.#onMessage(message));

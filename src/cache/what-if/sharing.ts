@@ -287,8 +287,10 @@ export class Sharing {
   }
 
   #simulateHere(events: readonly KeyEvent[]): void {
-    const { simulator } = this.#options;
-    for (const event of events) simulator.add(event);
+    const { simulator, clock } = this.#options;
+    // A list has up to a hundred items.
+    const nowMs = clock.nowMs();
+    for (const event of events) simulator.add(event, nowMs);
   }
 
   #onMessage(message: string): void {

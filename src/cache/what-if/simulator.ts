@@ -125,8 +125,8 @@ export class TtlSimulator {
   }
 
   /** Events come nearly in order: up to ten seconds late does no harm. */
-  add(event: KeyEvent): void {
-    const timeMs = Math.min(event.atMs, this.#clock.nowMs());
+  add(event: KeyEvent, nowMs = this.#clock.nowMs()): void {
+    const timeMs = Math.min(event.atMs, nowMs);
     switch (event.kind) {
       case 'list':
         this.#together.list(event.id, timeMs);

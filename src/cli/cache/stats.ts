@@ -5,7 +5,7 @@ import { type AnswerOf, ROUTES } from '../../operations/api.ts';
 import { clockText, durationText } from '../../time/duration.ts';
 import { adminCommand, callAndPrint, routeCommand } from '../admin-client.ts';
 import { integerBetween } from '../command.ts';
-import { bytesText, type Cell, columns, countText, percentText } from '../format.ts';
+import { bytesText, type Cell, columns, countText, percentText, rateText } from '../format.ts';
 
 type Stats = AnswerOf<typeof ROUTES.cacheStats>;
 
@@ -103,7 +103,8 @@ export function topCommand(): Command {
       'It covers all gateway processes and the last hour. STORE MS is the time that calls to the store took,',
       'all together. STORE CALLS counts requests to the store, each once however often it was retried; `cache stats`',
       'counts every call that was sent, with retries, so its numbers can be higher. A searched list is shown by its hash.',
-      'A call counts for the API key whose request caused it; other keys may have used its answer.',
+      'A call counts for the API key whose request caused it; other keys may have used its answer. If copies were evicted while they',
+      'were fresh, the last line says how many calls more memory would have saved.',
     ].join(' '),
     examples: [
       'evalgate cache top',
@@ -123,7 +124,17 @@ export function topCommand(): Command {
 function topText(top: Top, tables: readonly TopName[]): string {
   const heading = `Calls to the store. ${countedText(top)}`;
   if (top.keys.length === 0) return `${heading} There were none.`;
-  return [heading, ...tables.map((name) => columns(TOPS[name](top)))].join('\n\n');
+  return [heading, ...tables.map((name) => columns(TOPS[name](top))), ...memoryText(top)].join('\n\n');
+}
+
+/** Nothing if no more memory would spare the store a call. */
+function memoryText({ moreMemory: { evictedRatio, savings } }: Top): readonly string[] {
+  if (savings.length === 0) return [];
+  const steps = savings.map(({ bytes, storeRps }) => `${bytesText(bytes)} would save ${rateText(storeRps)} calls/s`);
+  const seen = countText(savings.at(-1)?.seen ?? 0, 'read');
+  return [
+    `Evicted ${percentText(evictedRatio ?? 0)} of misses. More memory (cache.memory) per process: ${steps.join(', ')} (from ${seen} of one record in eight).`,
+  ];
 }
 
 export function whoAmICommand(): Command {

@@ -1,12 +1,10 @@
 /** `evalgate keys import`: imports keys that are hashed already, all or none. */
-import { readFile } from 'node:fs/promises';
-import { text as readStream } from 'node:stream/consumers';
 import type { Command } from 'commander';
 import { importedKeyBody } from '../../operations/bodies.ts';
 import { check } from '../../operations/input.ts';
-import { reasonOf } from '../../config/errors.ts';
-import { CliError, parseJson, print } from '../command.ts';
+import { CliError, print } from '../command.ts';
 import { countText } from '../format.ts';
+import { type JsonLine, NOT_JSON, readJsonLines } from '../json-lines.ts';
 import { keyCommand, useKeyAdmin } from './key-admin.ts';
 import type { ImportLine } from './redis-key-admin.ts';
 
@@ -23,7 +21,7 @@ export function importKeysCommand(): Command {
   })
     .argument('<file>', 'the file, or - for standard input')
     .action(async (file: string, _options, command: Command) => {
-      const lines = parseKeys(await readText(file), Date.now());
+      const lines = parseKeys(await readJsonLines(file), Date.now());
       const result = await useKeyAdmin(command, (admin) => admin.importKeys(lines)).catch((error: unknown) => {
         throw error instanceof CliError ? withLineNumbers(error, lines) : error;
       });
@@ -41,31 +39,14 @@ function withLineNumbers(error: CliError, lines: readonly ImportLine[]): CliErro
   return new CliError(message, error.exitCode);
 }
 
-async function readText(file: string): Promise<string> {
-  try {
-    return file === '-' ? await readStream(process.stdin) : await readFile(file, 'utf8');
-  } catch (error) {
-    throw new CliError(
-      `${JSON.stringify(file)}: ${reasonOf(error)}. Give a file of JSON lines, or - for standard input.`,
-    );
-  }
-}
-
-/** Some editors and exports begin a file with one. */
-const BYTE_ORDER_MARK = /^\u{FEFF}/u;
-
-/** The keys of all lines; blank lines are ignored. Throws CliError with every fault of every line. */
-function parseKeys(text: string, nowMs: number): readonly ImportLine[] {
+/** The keys of all lines. Throws CliError with every fault of every line. */
+function parseKeys(lines: readonly JsonLine[], nowMs: number): readonly ImportLine[] {
   const schema = importedKeyBody(nowMs);
   const lineOf = new Map<string, number>();
   const refused: string[][] = [];
   const keys: ImportLine[] = [];
-  for (const [index, line] of text.replace(BYTE_ORDER_MARK, '').split(/\r?\n/).entries()) {
-    if (line.trim() === '') continue;
-    const number = index + 1;
-    const written = parseJson(line);
-    const checked =
-      written === undefined ? { faults: ['not JSON; allowed: one JSON object per line'] } : check(schema, written);
+  for (const { number, written } of lines) {
+    const checked = written === undefined ? { faults: [NOT_JSON] } : check(schema, written);
     const faults = [...(checked.faults ?? repeats(checked.value, number, lineOf))];
     if (faults.length > 0) refused.push(faults.map((fault) => `  line ${number}: ${fault}`));
     else if (checked.faults === null) keys.push({ number, written, key: checked.value });

@@ -8,7 +8,7 @@ import { adminAddress, adminCommand, callAdmin, operatorOf } from '../admin-clie
 import { CliError, type CommandTexts } from '../command.ts';
 import type { KeyAdmin } from './redis-key-admin.ts';
 
-/** A command of keys that prints an answer. */
+/** A command that prints an answer, and acts on Redis if it can. */
 export function keyCommand(texts: CommandTexts): Command {
   return adminCommand(texts).addHelpText(
     'after',
@@ -18,11 +18,16 @@ export function keyCommand(texts: CommandTexts): Command {
 
 /** Rejects with CliError, and with ConfigError if the configuration cannot be read. */
 export async function useKeyAdmin<T>(command: Command, act: (admin: KeyAdmin) => Promise<T>): Promise<T> {
-  const url = adminAddress(command).isGiven ? null : loadConfig({ env: process.env }).config.redis.url;
+  const url = redisUrlOf(command);
   if (url === null) return act(listenerKeyAdmin(command));
   // A command that goes through a gateway needs no Redis client, and starts faster without.
   const { useRedisKeys } = await import('./redis-key-admin.ts');
   return useRedisKeys({ url, operator: operatorOf(command) }, act);
+}
+
+/** The address of the Redis that the command acts on; null if it goes through the admin listener. */
+export function redisUrlOf(command: Command): string | null {
+  return adminAddress(command).isGiven ? null : loadConfig({ env: process.env }).config.redis.url;
 }
 
 function listenerKeyAdmin(command: Command): KeyAdmin {

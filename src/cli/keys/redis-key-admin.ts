@@ -5,7 +5,6 @@
 import { userInfo } from 'node:os';
 import type { z } from 'zod';
 import type { IssuedKeyView, KeyView, ReadonlyDeep, ShownKeyView } from '../../operations/answers.ts';
-import { isoOrNull } from '../../operations/api.ts';
 import { Audit } from '../../operations/audit.ts';
 import { keyEditBody, newKeyBody } from '../../operations/bodies.ts';
 import { AdminError } from '../../operations/errors.ts';
@@ -19,11 +18,11 @@ import {
   keyView,
   rotateKey,
 } from '../../operations/key-changes.ts';
+import { exportedKey } from '../../operations/state.ts';
 import { KEY_USE, keyUseOf } from '../../operations/stats/stats.ts';
 import { readBuckets, bucketTimes } from '../../operations/stats/time-buckets.ts';
 import { systemClock } from '../../time/clock.ts';
 import {
-  type ApiKey,
   type ImportedCounts,
   type ImportedKey,
   InvalidKeyError,
@@ -63,14 +62,25 @@ export interface KeyAdmin {
   importKeys(lines: readonly ImportLine[]): Promise<ImportedCounts>;
 }
 
+interface RedisAccess {
+  readonly url: string;
+  /** Null if nobody says who acts. */
+  readonly operator: string | null;
+}
+
 /** Rejects with CliError if Redis can't be used, or for what the listener would refuse too. */
-export async function useRedisKeys<T>(
-  { url, operator }: { readonly url: string; readonly operator: string | null },
-  act: (admin: KeyAdmin) => Promise<T>,
+export function useRedisKeys<T>(access: RedisAccess, act: (admin: KeyAdmin) => Promise<T>): Promise<T> {
+  return useStateRedis(access, (link, who) => act(redisKeyAdmin(link, who)));
+}
+
+/** The same for any change of the state Redis, by `who`. */
+export async function useStateRedis<T>(
+  { url, operator }: RedisAccess,
+  act: (link: RedisLink, who: string) => Promise<T>,
 ): Promise<T> {
   const link = await openAnsweringRedis('state', url);
   try {
-    return await act(redisKeyAdmin(link, operator ?? account()));
+    return await act(link, operator ?? account());
   } catch (error) {
     throw explained(error);
   } finally {
@@ -79,12 +89,16 @@ export async function useRedisKeys<T>(
 }
 
 /** Warns on standard error of each record that `list` leaves out. */
-function redisKeyAdmin(link: RedisLink, who: string): KeyAdmin {
-  const registry = new RedisDirectory({
+export function openDirectory(link: RedisLink): RedisDirectory {
+  return new RedisDirectory({
     redis: link,
     clock: systemClock,
     onBrokenRecord: ({ message }) => write('stderr', `${message}. It is left out here.\n`),
   });
+}
+
+function redisKeyAdmin(link: RedisLink, who: string): KeyAdmin {
+  const registry = openDirectory(link);
   // Recording never rejects. An entry that cannot be written is lost: the change stands, and a new key is still shown.
   const audit = new Audit({ link, clock: systemClock, sink: null });
   const by = { registry, audit, who };
@@ -120,12 +134,6 @@ function account(): string {
   }
 }
 
-function exportedKey(key: ApiKey): unknown {
-  const { keyId, lastUsedAt: _, ...rest } = keyView(key);
-  const { hash, ownExpiresAtMs } = key;
-  return { keyId, hash, ...rest, ...(ownExpiresAtMs === undefined ? {} : { ownExpiresAt: isoOrNull(ownExpiresAtMs) }) };
-}
-
 const FULL_ADVICE =
   'Nothing was changed: raise maxmemory there or free memory. Keys can be revoked and deprecated meanwhile.';
 /** A lost answer leaves open whether the change was made. */
@@ -134,7 +142,7 @@ const LOST_ADVICE =
 const READ_ADVICE = 'Try again; `evalgate doctor` checks Redis.';
 
 /** The CliError for an error of a change; any other as it is. */
-function explained(error: unknown): unknown {
+export function explained(error: unknown): unknown {
   // That of a change carries the registry's error as its cause.
   const isLostChange = error instanceof AdminError && error.cause !== undefined;
   const reason = isLostChange ? error.cause : error;

@@ -4,7 +4,7 @@
  * per address).
  */
 import type { AuthFailure, AuthResult } from '../../keys/authenticate.ts';
-import { type ErrorCode, ErrorText, forbidden, Problem, surfaceOf } from '../problem.ts';
+import { type ErrorCode, ErrorText, forbidden, Problem, refuse, surfaceOf } from '../problem.ts';
 import type { Context, Middleware, PublicAppOptions } from '../state.ts';
 
 const INVALID = new ErrorText('The API key is not valid.');
@@ -41,10 +41,10 @@ export function authenticate(options: PublicAppOptions): Middleware {
     hooks.onAuthenticationRefused(reason);
     if (result.kind === 'unavailable') throw result.cause;
     state.refusal = { reason, address: addressOf(ctx) };
-    state.problem = result.kind === 'inactive' ? INACTIVE : FAILURES[result.reason];
     if (result.kind === 'unauthenticated' && result.retryAfterSeconds !== null) {
       state.headers.push({ 'Retry-After': String(result.retryAfterSeconds) });
     }
+    refuse(state, result.kind === 'inactive' ? INACTIVE : FAILURES[result.reason]);
   };
 }
 

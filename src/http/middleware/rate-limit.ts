@@ -6,7 +6,7 @@
 import { LRUCache } from 'lru-cache';
 import { rateLimitHeaders } from '../../quota/headers.ts';
 import type { QuotaLimits, QuotaUsage } from '../../quota/limiter.ts';
-import { ErrorText, Problem } from '../problem.ts';
+import { ErrorText, Problem, refuse } from '../problem.ts';
 import type { Context, Middleware, PublicAppOptions } from '../state.ts';
 
 const REFUSED = new Problem(
@@ -52,7 +52,7 @@ export function rateLimit(options: PublicAppOptions): Middleware {
     const window = decision.minute.remaining === 0 ? 'minute' : 'hour';
     hooks.onQuotaRefused(window);
     state.refusal = { reason: window, address: addressOf(ctx) };
-    state.problem = REFUSED;
+    refuse(state, REFUSED);
   };
 }
 
@@ -83,6 +83,6 @@ function detailsLimit({ clock, quota, currentKeyLimit, addressOf }: PublicAppOpt
     if (waitSeconds === null) return;
     state.refusal = { reason: 'current-key', address: addressOf(ctx) };
     state.headers.push({ 'Retry-After': String(waitSeconds) });
-    state.problem = TOO_MANY_DETAILS;
+    refuse(state, TOO_MANY_DETAILS);
   };
 }

@@ -1,4 +1,5 @@
 /** The last hour, for operators: reads and calls to the store by class, the costliest keys, the use of API keys. */
+import { SAMPLE } from '../../cache/evicted.ts';
 import { LastMisses } from '../../cache/explain.ts';
 import { CACHE_CLASSES, type CacheClass } from '../../cache/ttl-policy.ts';
 import type { Clock } from '../../time/clock.ts';
@@ -14,6 +15,7 @@ interface ClassCounts extends Omit<AnswerOf<typeof ROUTES.cacheStats>['classes']
 }
 type History = AnswerOf<typeof ROUTES.history>;
 type HistoryPoint = History['points'][number];
+type Top = AnswerOf<typeof ROUTES.cacheTop>;
 type KeyUse = AnswerOf<typeof ROUTES.keyUse>['keys'][number];
 
 /** Counts of at most an hour, and of whom they are. */
@@ -49,6 +51,14 @@ function counting(name: string, stepMs: number, spanMs?: number) {
 /** The names of single records, which are kept for an hour only. */
 const LEFT_OUT = 'left out ';
 
+/** Calls to the store that so much more memory per process would have spared, by steps of 8 MB, 16 MB, 32 MB, ... */
+const MORE_MEMORY = 'more memory ';
+const FIRST_MEMORY_BYTES = 8_000_000;
+
+function memoryStepOf(moreBytes: number): number {
+  return Math.max(0, Math.ceil(Math.log2(moreBytes / FIRST_MEMORY_BYTES)));
+}
+
 /** For the use of API keys, which processes in front of several stores share. */
 export const KEY_USE = counting('key-use', STEP_MS);
 
@@ -63,6 +73,7 @@ export class Stats {
   readonly listener: CacheListener = {
     onRead: (read) => this.#countRead(read),
     onStoreCall: (call) => this.#countStoreCall(call),
+    onEvicted: ({ moreBytes }) => this.#classes.now().add(`${MORE_MEMORY}${memoryStepOf(moreBytes)}`, SAMPLE),
   };
   readonly #clock: Clock;
   readonly #history;
@@ -117,7 +128,10 @@ export class Stats {
   }
 
   async top(limit: number) {
-    return counted(await this.#loads.read(), (all) => topOf(all, limit));
+    const memory = (await this.#classes.read()).steps;
+    const seconds = Math.max(1, (this.#clock.nowMs() - (memory[0]?.atMs ?? 0)) / 1000);
+    const moreMemory = moreMemoryOf(new Counts(memory.flatMap(({ counts }) => counts)), seconds);
+    return counted(await this.#loads.read(), (all) => ({ ...topOf(all, limit), moreMemory }));
   }
 
   /** Points oldest first, without gaps; the last one is under way. Records that are left out most first. */
@@ -207,6 +221,24 @@ function classCounts(sums: Counts, cacheClass: CacheClass): ClassCounts {
     latencyMs: percentiles(sums.under(`${cacheClass} latency `), 1000),
   };
 }
+
+/** Only steps that spare a twentieth more than the one before. */
+function moreMemoryOf(sums: Counts, seconds: number): Top['moreMemory'] {
+  const counts = new Map(sums.under(MORE_MEMORY).map(([step, count]) => [Number(step), count]));
+  const savings: Top['moreMemory']['savings'][number][] = [];
+  let spared = 0;
+  for (const [step, count] of [...counts].toSorted(([a], [b]) => a - b)) {
+    spared += count;
+    const storeRps = spared / seconds;
+    if (storeRps < 1.05 * (savings.at(-1)?.storeRps ?? 0)) continue;
+    savings.push({ bytes: FIRST_MEMORY_BYTES * 2 ** step, storeRps, seen: spared / SAMPLE });
+  }
+  const misses = sum(CACHE_CLASSES.flatMap((each) => sums.under(`${each} miss `).map(([, count]) => count)));
+  const evicted = sum(CACHE_CLASSES.map((each) => sums.of(`${each} miss evicted`)));
+  return { evictedRatio: misses === 0 ? null : evicted / misses, savings };
+}
+
+const sum = (counts: readonly number[]): number => counts.reduce((all, count) => all + count, 0);
 
 function historyPoint({ atMs, counts }: TimeBucket<Record<string, number>>): HistoryPoint {
   const sums = new Counts(counts);

@@ -1,4 +1,7 @@
 /** The Node.js servers that the gateway is measured against; see ../peers/serve.js. */
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { firstDocument, launch, OTHER_CORE, SERVER_CORE } from './processes.ts';
@@ -14,12 +17,22 @@ export interface PeerOptions {
   readonly token?: string;
   readonly redisUrl?: string;
   readonly keys?: readonly string[];
+  /** Of all keys. */
+  readonly workspaceIds?: readonly string[];
   /** Requests that each window of a key may hold; by default any load has room in it. */
   readonly limit?: number;
 }
 
 const SCRIPT = fileURLToPath(new URL('../peers/serve.js', import.meta.url));
+const PEERS = dirname(SCRIPT);
 const listeningSchema = z.object({ port: z.number() });
+
+/** The peers are no dependencies of the project: they come with the first run. */
+export function installPeers(): void {
+  if (existsSync(`${PEERS}/node_modules/fastify`)) return;
+  process.stderr.write('installing what the gateway is measured against ...\n');
+  execFileSync('npm', ['ci', '--no-audit', '--no-fund'], { cwd: PEERS, stdio: ['ignore', 'ignore', 'inherit'] });
+}
 
 export async function startPeer(kind: NodePeer, options: PeerOptions, core = SERVER_CORE): Promise<Server> {
   const command = [process.execPath, SCRIPT, kind];

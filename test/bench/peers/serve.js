@@ -1,6 +1,6 @@
 /**
  * One of the servers that the gateway is measured against, on a free loopback port. They all answer with the same bytes.
- * Usage: node serve.js KIND, with a JSON object in OPTIONS: {bodyFile, originUrl, token, redisUrl, keys, limit}. Prints {"port": N}.
+ * Usage: node serve.js KIND, with a JSON object in OPTIONS: {bodyFile, originUrl, token, redisUrl, keys, workspaceIds, limit}. Prints {"port": N}.
  */
 import { readFileSync } from 'node:fs';
 import { Agent, createServer, get } from 'node:http';
@@ -12,12 +12,12 @@ import fastifyRateLimit from '@fastify/rate-limit';
 import { Redis } from 'ioredis';
 import Koa from 'koa';
 import { LRUCache } from 'lru-cache';
-import { pino } from 'pino';
-import { Counter, Histogram, Registry } from 'prom-client';
 import { RedisStore } from 'rate-limit-redis';
+import { fastifyFull } from './fastify-full.js';
 
 const MANY = 1_000_000_000;
-const { bodyFile, originUrl, token, redisUrl, keys = [], limit = MANY } = JSON.parse(process.env.OPTIONS ?? '{}');
+const options = JSON.parse(process.env.OPTIONS ?? '{}');
+const { bodyFile, originUrl, token, redisUrl, keys = [], workspaceIds = [], limit = MANY } = options;
 const body = bodyFile === undefined ? Buffer.alloc(0) : readFileSync(bodyFile);
 const known = new Set(keys);
 
@@ -72,65 +72,36 @@ const KINDS = {
     });
     return createServer(app);
   },
-  /** Key check, one window in Redis, cached answer. */
-  fastify: () => fastify({ windows: { minute: 60_000 } }),
-  /** The same work as the gateway's: two windows, a line of the log and the metrics of each request. */
-  'fastify-full': () => {
-    const log = pino(pino.destination({ dest: 2, sync: false, minLength: 8192 }));
-    const registry = new Registry();
-    const labelNames = ['route', 'method', 'status'];
-    const count = new Counter({ name: 'requests_total', help: 'Requests', labelNames, registers: [registry] });
-    const durations = new Histogram({
-      name: 'seconds',
-      help: 'Durations',
-      labelNames: ['route'],
-      registers: [registry],
+  /** The same. */
+  fastify: async () => {
+    const app = Fastify();
+    const cached = new LRUCache({ max: 10_000 });
+    app.addHook('onRequest', async (request, reply) => {
+      if (!known.has(bearerOf(request.headers))) return reply.code(401).send({ error: 'unknown key' });
     });
-    return fastify({
-      windows: { minute: 60_000, hour: 3_600_000 },
-      onResponse: async (request, reply) => {
-        const { method, routeOptions } = request;
-        const { statusCode: status, elapsedTime: durationMs } = reply;
-        const route = routeOptions.url ?? 'unmatched';
-        count.inc({ route, method, status });
-        durations.observe({ route }, durationMs / 1000);
-        log.info({ requestId: request.id, key: request.keyId, route, method, status, durationMs }, 'request');
-      },
-    });
-  },
-};
-
-/** `windows`: their lengths in milliseconds. */
-async function fastify({ windows, onResponse }) {
-  const app = Fastify();
-  const cached = new LRUCache({ max: 10_000 });
-  const redis = new Redis(redisUrl);
-  app.decorateRequest('keyId', null);
-  app.addHook('onRequest', async (request, reply) => {
-    const key = bearerOf(request.headers);
-    if (!known.has(key)) return reply.code(401).send({ error: 'unknown key' });
-    request.keyId = key.slice(0, 12);
-  });
-  for (const [nameSpace, timeWindow] of Object.entries(windows)) {
     await app.register(fastifyRateLimit, {
       max: limit,
-      timeWindow,
-      redis,
-      nameSpace,
+      timeWindow: 60_000,
+      redis: new Redis(redisUrl),
       keyGenerator: (request) => bearerOf(request.headers),
     });
-  }
-  if (onResponse !== undefined) app.addHook('onResponse', onResponse);
-  app.get('*', async (request, reply) => {
-    let bytes = cached.get(request.url);
-    if (bytes === undefined) {
-      const answer = await fetch(originUrl + request.url);
-      bytes = Buffer.from(await answer.arrayBuffer());
-      cached.set(request.url, bytes);
-    }
-    reply.type('application/json; charset=utf-8');
-    return bytes;
-  });
+    app.get('*', async (request, reply) => {
+      let bytes = cached.get(request.url);
+      if (bytes === undefined) {
+        const answer = await fetch(originUrl + request.url);
+        bytes = Buffer.from(await answer.arrayBuffer());
+        cached.set(request.url, bytes);
+      }
+      reply.type('application/json; charset=utf-8');
+      return bytes;
+    });
+    return listening(app);
+  },
+  'fastify-full': async () => listening(fastifyFull({ originUrl, redisUrl, keys, workspaceIds, limit })),
+};
+
+/** As a server of Node listens. */
+async function listening(app) {
   await app.ready();
   return {
     listen: async (port, host, done) => done(await app.listen({ port, host })),

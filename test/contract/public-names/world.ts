@@ -149,6 +149,24 @@ export async function askEverything(gateway: TestGateway): Promise<readonly Exch
   await ask('POST', '/api/cache/erase', { workspace: WORKSPACE_A });
   await ask('PUT', '/api/cache/maintenance', { for: '30m' });
   await ask('PUT', '/api/cache/maintenance', { until: '2026-01-15T13:30:00.000Z' });
+  await ask('GET', '/api/state');
+  const end = '2026-01-15T13:30:00.000Z';
+  const records = [
+    { kind: 'key', ...own, name: 'a', ...rights, ...rest },
+    { kind: 'time', class: 'rubric', name: 'fresh', ttl: '10m', until: end },
+    { kind: 'maintenance', since: '2026-01-15T12:00:00.000Z', until: end, by: 'alice' },
+    {
+      kind: 'audit',
+      id: 'a',
+      at: rest.expiresAt,
+      who: 'alice',
+      action: 'key.edit',
+      target: 'k_1',
+      from: null,
+      to: null,
+    },
+  ];
+  await ask('POST', '/api/state/import', { records, dryRun: true });
   await look();
   await ask('DELETE', '/api/key-loss');
   await ask('DELETE', '/api/cache/maintenance');
@@ -158,6 +176,7 @@ export async function askEverything(gateway: TestGateway): Promise<readonly Exch
   await ask('PATCH', '/api/keys/k_1', { unknown: 1 }, keys);
   await ask('POST', '/api/keys/k_1/rotate', { unknown: 1 }, `${keys}/rotate`);
   await ask('POST', '/api/keys/import', { keys: [{ unknown: 1 }] });
+  await ask('POST', '/api/state/import', { records: [{ kind: 'unknown' }] });
   await ask('PUT', '/api/cache/ttl/list', { unknown: '1s' }, ttl);
   await ask('PUT', '/api/cache/ttl/lists', { fresh: '1s' }, ttl);
   await ask('POST', '/api/cache/purge', { unknown: 1 });

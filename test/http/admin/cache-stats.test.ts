@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { configFile, messageOf, START, statsOf } from '../../support/admin.ts';
+import { runCli } from '../../support/cli.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { aTranscript, anEvaluation, WORKSPACE_A } from '../../support/records.ts';
 
@@ -201,6 +202,10 @@ describe('/api/cache/top', () => {
     routes: z.array(z.strictObject({ ...loadSchema.shape, route: z.string().nullable() })),
     apiKeys: z.array(z.strictObject({ ...loadSchema.shape, keyId: z.string().nullable() })),
     workspaces: z.array(z.strictObject({ ...loadSchema.shape, workspaceId: z.string().nullable() })),
+    moreMemory: z.strictObject({
+      evictedRatio: z.number().nullable(),
+      savings: z.array(z.strictObject({ bytes: z.number(), storeRps: z.number(), seen: z.number() })),
+    }),
   });
   const top = async (limit = 100) => topSchema.parse(await show(`/api/cache/top?limit=${limit}`));
 
@@ -213,6 +218,36 @@ describe('/api/cache/top', () => {
   ])('%s is refused', async (query, message) => {
     const answer = await gateway.admin('GET', `/api/cache/top?${query}`);
     expect([answer.status, messageOf(answer)]).toEqual([400, message]);
+  });
+
+  test('says how many calls more memory would spare, if what was evicted is still fresh when it is read again', async () => {
+    await gateway.close();
+    gateway = await startTestGateway({ env: { CONFIG_FILE: configFile('cache: {memory: 1MB}') } });
+    key = await gateway.issueKey({ perMinute: 1_000_000, perHour: 1_000_000 });
+    const ids = Array.from({ length: 300 }, (_, index) => `ev_${index}`);
+    gateway.store.put({ evaluations: ids.map((id) => anEvaluation({ _id: id, title: 'x'.repeat(2000) })) });
+    const readAll = async (): Promise<void> => {
+      for (const id of ids) await read(`/v2/calls/${id}`);
+    };
+    await readAll();
+    expect((await top()).moreMemory).toEqual({ evictedRatio: 0, savings: [] });
+    // In turns, so that each was evicted before it is read again.
+    await readAll();
+    gateway.clock.advance(100_000);
+    const { evictedRatio, savings } = (await top()).moreMemory;
+    expect(evictedRatio).toBe(0.5);
+    const { storeRps = 0, seen = 0 } = savings.at(-1) ?? {};
+    expect(seen).toBe((storeRps * 100) / 8);
+    // All 300 would be spared; one in eight is looked at.
+    expect(Math.abs((storeRps * 100) / 300 - 1)).toBeLessThan(0.25);
+    const { stdout } = await runCli(['cache', 'top', '--admin', gateway.adminUrl]);
+    expect(stdout).toMatch(
+      /Evicted 50\.0 % of misses\. More memory \(cache\.memory\) per process: 8\.0 MB would save \d\.\d\d calls\/s.* \(from \d+ reads of one record in eight\)\.\n$/,
+    );
+    // A day later a larger memory would not have spared the call either.
+    gateway.clock.advance(86_400_000);
+    await readAll();
+    expect((await top()).moreMemory.savings).toEqual([]);
   });
 
   test('counts what readers cause, refreshes and failures included, for key and route; hits are not', async () => {

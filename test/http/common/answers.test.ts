@@ -1,6 +1,7 @@
 /** What consumers get decides whether all is well, as `/readyz`, the log and the metrics say. */
 import { expect, test } from 'vitest';
 import { z } from 'zod';
+import { anEvaluation } from '../../support/records.ts';
 import { linesOf, putCalls, startUpstreamGateway, type UpstreamGateway } from '../../support/upstream-settings.ts';
 
 const dependencySchema = z.object({ name: z.string(), status: z.string(), detail: z.string() });
@@ -68,6 +69,28 @@ test('everything failing is critical; /readyz stays 200', async () => {
   expect(answers).toMatchObject({ status: 'degraded', severity: 'critical' });
   expect(answers.detail).toMatch(/^nearly all requests fail: 100 % of answers are 5xx, 0 % in the hour before/);
   expect((await gateway.admin('GET', '/readyz')).status).toBe(200);
+});
+
+test('a share of records that are left out of lists is a warning, as in the alert', async () => {
+  const gateway = await startUpstreamGateway();
+  const key = await gateway.issueKey({ perMinute: 1_000_000, perHour: 1_000_000 });
+  putCalls(gateway, 40);
+  const readLists = async (): Promise<void> => {
+    for (let page = 1; page <= 30; page += 1) await gateway.get(`/v2/calls?page=1&pageSize=${page + 40}`, { key });
+  };
+  await readLists();
+  expect(await answersOf(gateway)).toMatchObject(WELL);
+  gateway.clock.advance(600_000);
+  for (const id of ['call_0', 'call_1', 'call_2', 'call_3']) {
+    gateway.store.evaluations.set(id, { ...anEvaluation({ _id: id }), title: 7 });
+  }
+  await readLists();
+  await expect
+    .poll(() => answersOf(gateway))
+    .toMatchObject({
+      severity: 'warning',
+      detail: '10 % of the records in lists are left out, because they are malformed',
+    });
 });
 
 test('a jump of refusals is a warning; what was so for an hour is none, nor is a stranger', async () => {

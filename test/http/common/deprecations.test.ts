@@ -63,6 +63,8 @@ test('every answer of a deprecated surface says so, whatever its status', async 
     [404, gateway.get(GET_REPORT.path({ ...subject, id: 'none' }), { key })],
     [405, gateway.get(path, { key, method: 'POST' })],
     [429, gateway.get(path, { key: limited })],
+    // A POST has no route, and is limited all the same.
+    [429, gateway.get(path, { key: limited, method: 'POST' })],
   ];
   expect(noticesOf(first)).toEqual(OF_V1);
   for (const [status, reply] of asked) {

@@ -33,6 +33,9 @@ const TROUBLES = {
   workers: ['The other workers serve more requests each.', 'evalgateworkermissing'],
 };
 
+/** Where there are no keys any more, the section about those that cannot be checked helps nobody. */
+const LOST_KEYS = /** @type {const} */ (['Every consumer gets 401 until the keys are imported.', 'evalgatekeyslost']);
+
 /**
  * The state of the gateway, in a word and a sentence. Red: most consumers get no answers, or soon will not.
  * @param {Readiness['status']} status
@@ -101,7 +104,8 @@ export function Headline() {
 
 /** @param {{ readonly of: Dependency }} props */
 function Trouble({ of: { name, since, detail, severity, deadline } }) {
-  const [impact, section] = TROUBLES[name] ?? ['', ''];
+  const areKeysLost = name === 'keys' && detail.startsWith('Redis lost its data');
+  const [impact, section] = areKeysLost ? LOST_KEYS : (TROUBLES[name] ?? ['', '']);
   const leftMs = deadline === null ? 0 : Date.parse(deadline) - Date.now();
   const what = name === MAINTENANCE ? 'Maintenance ends' : 'It becomes worse';
   const end =

@@ -110,8 +110,8 @@ function Beside({ advice: { class: name, curve, current } }) {
   };
   const place = positionOf(curve, current?.freshMs ?? 0);
   return html`<p class="hint">
-      With ${name} fresh for
-      <strong>${duration(current?.freshMs ?? 0)}</strong>${isSupposed ? ', if it were set. ' : ', as in force. '}
+      With ${name} fresh
+      for${' '}<strong>${duration(current?.freshMs ?? 0)}</strong>${isSupposed ? ', if it were set. ' : ', as in force. '}
       ${isSupposed && button('As in force', () => suppose({}))}
     </p>
     <${Slider} name=${`TTL supposed for ${name}`} curve=${curve} place=${place} point=${current} choose=${choose} />`;
@@ -231,5 +231,5 @@ function named(shown) {
 function noteOf(current, point) {
   if (point === null) return 'The effect of this TTL is not known.';
   const [now, then] = [texts(current), texts(point)];
-  return `Predicted: ${named(then.map((text, at) => `${now[at] ?? ''} to ${text}`))}.`;
+  return `Predicted: ${named(then.map((text, at) => (now[at] === text ? `${text} as now` : `${now[at] ?? ''} to ${text}`)))}.`;
 }

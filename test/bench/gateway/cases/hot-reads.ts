@@ -2,8 +2,8 @@
 import { bearer, type Bench } from '../bench.ts';
 import { type CaseResult, comparison, named, ratioRow } from '../case.ts';
 import type { Evalgate } from '../evalgate.ts';
-import { MAX_TIMES_KOA } from './hot-list.ts';
 import type { BenchRequest } from '../../../support/load.ts';
+import { MAX_TIMES_KOA } from './answers.ts';
 import { LIST, SINGLE, TRANSCRIPT_PAGE } from '../paths.ts';
 
 export async function singles(bench: Bench): Promise<CaseResult> {
