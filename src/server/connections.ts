@@ -2,13 +2,10 @@
  * The open connections of a listener. It bounds what one client can cost the others by its connections:
  * - As many are open as may be, in all and per address. For a new one, one that idles is closed: of the address that has
  *   most of them, the one that has idled longest.
- * - A few requests are begun per connection; pipelined ones (RFC 9112 section 9.3.2) behind them are begun one by one as
- *   these are answered, each in a turn of its own. A connection with far more unanswered requests is closed.
- * - One new connection is read per turn of the event loop, because Node parses all that it reads from one at once: 64 kB,
- *   which may be 2,400 requests.
- *
- * A connection that has been read before can still send as much at any time, and hold the event loop while that is parsed and
- * thrown away, some 30 ms, and so can many of them together; then they are closed.
+ * - Node parses all that it gets from a connection at once, and it may get 64 kB: 2,400 requests. So what arrives is handed on
+ *   in pieces, one of them per turn of the event loop, and none while a request that has arrived whole is unanswered.
+ * - Of the requests in a piece, pipelined ones (RFC 9112 section 9.3.2), a few are begun; the others one by one as these are
+ *   answered, each in a turn of its own. A connection with far more of them is closed.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -22,6 +19,8 @@ export interface Connection {
   hasResponded: boolean;
   /** How many bytes had been read from it when it began to idle: if there are more now, a request is on its way. */
   bytesReadIdle: number;
+  /** Whether its next piece waits for its turn. */
+  isQueued: boolean;
 }
 
 /** Why the server closed a connection before its client did. */
@@ -44,6 +43,10 @@ const MAX_BEGUN = 4;
 /** Beyond this, a connection is closed. */
 const MAX_PIPELINED = 64;
 
+/** What is parsed at once of a connection in its turn, and what of any without a turn: most requests are shorter. */
+const PIECE_BYTES = 4096;
+const SMALL_PIECE_BYTES = 1024;
+
 /** Begins the work for a request. */
 type Begin = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -56,10 +59,8 @@ export class Connections {
   readonly #perAddress = new Map<string, number>();
   /** By address, those that have idled longest first. */
   readonly #idle = new Map<string, Set<Socket>>();
-  /** New connections that are not read yet. */
-  readonly #unread: Socket[] = [];
-  #isReading = false;
-  #isNewestNext = false;
+  /** Those of which a piece waits for its turn. */
+  readonly #queue: Socket[] = [];
 
   constructor(server: Server, limits: ConnectionLimits, hooks: ConnectionHooks, begin: Begin) {
     this.#server = server;
@@ -113,7 +114,14 @@ export class Connections {
       return;
     }
     this.#perAddress.set(address, (this.#perAddress.get(address) ?? 0) + 1);
-    const connection: Connection = { address, pending: [], begun: 0, hasResponded: false, bytesReadIdle: 0 };
+    const connection: Connection = {
+      address,
+      pending: [],
+      begun: 0,
+      hasResponded: false,
+      bytesReadIdle: 0,
+      isQueued: false,
+    };
     this.#open.set(socket, connection);
     socket.once('close', () => {
       // One that was closed for another is forgotten already.
@@ -123,27 +131,40 @@ export class Connections {
         for (const response of connection.pending.splice(0)) response.emit('close');
       });
     });
-    // A tick later, because Node has scheduled a resume for this one when it gave the connection its parser.
-    process.nextTick(() => socket.pause());
-    this.#unread.push(socket);
-    if (this.#isReading) return;
-    this.#isReading = true;
-    setImmediate(() => this.#readNext());
+    // With a listener for it, nothing is parsed before it is read here.
+    socket.on('readable', () => this.#onReadable(socket, connection));
+    // By then, whatever had come with it has been read.
+    setImmediate(() =>
+      setImmediate(() => {
+        if (connection.pending.length === 0 && !connection.hasResponded) this.#enterIdle(socket, connection, 0);
+      }),
+    );
   }
 
+  #onReadable(socket: Socket, connection: Connection): void {
+    const { pending, isQueued } = connection;
+    const { readableLength } = socket;
+    // The end of what a client sends is noticed at any time: most that leave are noticed by it.
+    if (readableLength === 0) socket.read();
+    if (readableLength === 0 || isQueued || !(pending.length === 0 || isIncomplete(pending))) return;
+    if (readableLength <= SMALL_PIECE_BYTES) {
+      socket.read();
+      return;
+    }
+    connection.isQueued = true;
+    if (this.#queue.push(socket) === 1) setImmediate(() => this.#readNext());
+  }
+
+  /** Reads a piece: Node's parser gets what `read` returns. */
   #readNext(): void {
-    // Oldest and newest by turns, so that nobody waits behind all that came before.
-    this.#isNewestNext = !this.#isNewestNext;
-    const socket = this.#isNewestNext ? this.#unread.pop() : this.#unread.shift();
-    socket?.resume();
-    // In the next turn, whatever had arrived has been read.
-    setImmediate(() => {
-      const connection = socket && this.#open.get(socket);
-      if (socket && connection?.pending.length === 0 && !connection.hasResponded)
-        this.#enterIdle(socket, connection, 0);
-      this.#isReading = this.#unread.length > 0;
-      if (this.#isReading) this.#readNext();
-    });
+    const socket = this.#queue.shift();
+    const connection = socket && this.#open.get(socket);
+    if (socket && connection) {
+      connection.isQueued = false;
+      socket.read(Math.min(PIECE_BYTES, socket.readableLength));
+      this.#onReadable(socket, connection);
+    }
+    if (this.#queue.length > 0) setImmediate(() => this.#readNext());
   }
 
   #onResponded(socket: Socket, connection: Connection, response: ServerResponse): void {
@@ -155,7 +176,10 @@ export class Connections {
     pending.splice(index, 1);
     connection.hasResponded = true;
     if (index < connection.begun) connection.begun -= 1;
-    if (pending.length === 0) this.#enterIdle(socket, connection, socket.bytesRead);
+    if (pending.length === 0) {
+      this.#enterIdle(socket, connection, socket.bytesRead - socket.readableLength);
+      if (socket.readableLength > 0) this.#onReadable(socket, connection);
+    }
     // Others have their turn before the next one of this connection.
     else if (pending.length > connection.begun) setImmediate(() => this.#beginNext(connection));
   }
@@ -218,6 +242,11 @@ export class Connections {
     if (left === 0) this.#perAddress.delete(address);
     else this.#perAddress.set(address, left);
   }
+}
+
+/** Whether the only request has not arrived whole. */
+function isIncomplete([response, ...others]: readonly ServerResponse[]): boolean {
+  return response?.req.complete === false && others.length === 0;
 }
 
 /** A new connection is not idle: its client is about to send a request. */

@@ -1,7 +1,10 @@
 /** Clients that take their answers slowly or not at all, that pipeline, and that hold connections they do not use. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
+import * as fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import { cases } from '../support/cases.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { aTranscript, WORKSPACE_A } from '../support/records.ts';
 
@@ -41,6 +44,21 @@ async function waitFor(gateway: TestGateway, name: string, isThere: (value: numb
 }
 
 const GET_NOWHERE = 'GET /elsewhere HTTP/1.1\r\nHost: a\r\n\r\n';
+
+interface Sent {
+  readonly method: string;
+  readonly bodyBytes: number;
+  readonly isChunked: boolean;
+  readonly headerBytes: number;
+}
+
+function bytesOf({ method, bodyBytes, isChunked, headerBytes }: Sent, id: string): string {
+  const head = `${method} /elsewhere HTTP/1.1\r\nHost: a\r\nX-Request-Id: ${id}\r\nX-Long: ${'x'.repeat(headerBytes)}\r\n`;
+  const body = 'x'.repeat(bodyBytes);
+  if (bodyBytes === 0) return `${head}\r\n`;
+  if (!isChunked) return `${head}Content-Length: ${bodyBytes}\r\n\r\n${body}`;
+  return `${head}Transfer-Encoding: chunked\r\n\r\n${bodyBytes.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
+}
 
 /** How many whole answers have come. */
 function answersIn(text: string): number {
@@ -133,9 +151,67 @@ describe('pipelined requests', () => {
     expect(gateway.store.requests.map(({ id }) => id)).toEqual(Array.from({ length: 20 }, (_, id) => `call-${id}`));
   });
 
-  test('by the thousand end with their connection, and cost no work', async () => {
+  const anyRequest = fc.record({
+    method: fc.constantFrom('GET', 'HEAD', 'POST', 'PUT'),
+    bodyBytes: fc.constantFrom(0, 1, 900, 5000, 70_000),
+    isChunked: fc.boolean(),
+    headerBytes: fc.constantFrom(0, 1000, 9000),
+  });
+
+  test('are answered in order, however their bytes are cut, and whatever bodies they have', async () => {
     const gateway = await gatewayWith('');
-    const socket = dial(gateway.publicUrl, GET_NOWHERE.repeat(2500));
+    let sent = 0;
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(anyRequest, { minLength: 1, maxLength: 12 }),
+        fc.array(fc.integer({ min: 1, max: 20_000 }), { minLength: 1, maxLength: 8 }),
+        async (requests, cuts) => {
+          const ids = requests.map(() => `request-${(sent += 1)}`);
+          const bytes = requests.map((request, index) => bytesOf(request, ids[index] ?? '')).join('');
+          const socket = dial(gateway.publicUrl, '');
+          let text = '';
+          socket.on('data', (chunk: Buffer) => (text += chunk.toString())).resume();
+          for (let at = 0, piece = 0; at < bytes.length; piece += 1) {
+            const size = cuts[piece % cuts.length] ?? 1;
+            socket.write(bytes.slice(at, at + size));
+            at += size;
+            await setImmediate();
+          }
+          await vi.waitUntil(() => answersIn(text) === ids.length, { timeout: 15_000 });
+          expect([...text.matchAll(/x-request-id: (\S+)/gi)].map(([, id]) => id)).toEqual(ids);
+          socket.destroy();
+        },
+      ),
+      { numRuns: cases(40) },
+    );
+  }, 60_000);
+
+  test('behind answers that are not taken wait, and so does a body that has not arrived whole', async () => {
+    const gateway = await gatewayWith('');
+    const post = bytesOf({ method: 'POST', bodyBytes: 100_000, isChunked: false, headerBytes: 0 }, 'last');
+    const socket = dial(
+      gateway.publicUrl,
+      `${'GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(3)}${post.slice(0, 50_000)}`,
+    );
+    // Another connection is served meanwhile.
+    for (let i = 0; i < 5; i += 1) expect((await gateway.get('/v2/calls')).status).toBe(401);
+    let text = '';
+    socket.on('data', (chunk: Buffer) => (text += chunk.toString())).resume();
+    socket.write(post.slice(50_000));
+    await vi.waitUntil(() => /x-request-id: last/i.test(text), { timeout: 15_000 });
+  });
+
+  test.each([
+    ['at once', ''],
+    ['after an answer', GET_NOWHERE],
+  ])('by the thousand, sent %s, end with their connection, and cost no work', async (_when, before) => {
+    const gateway = await gatewayWith('');
+    const socket = dial(gateway.publicUrl, before === '' ? GET_NOWHERE.repeat(2500) : before);
+    if (before !== '') {
+      socket.resume();
+      await once(socket, 'data');
+      socket.pause().write(GET_NOWHERE.repeat(2500));
+    }
     await vi.waitUntil(() => socket.resume().destroyed);
     expect(await cut(gateway, 'pipelined')).toBe(1);
     const lines = gateway.logLines.filter((line) => line.includes('"status":'));
