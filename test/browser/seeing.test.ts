@@ -151,7 +151,8 @@ test('lost keys make the headline red, and lead to their own section of the runb
   const trouble = page.locator('.status li', { hasText: 'Redis lost its data' });
   await trouble.getByText('Every consumer gets 401 until the keys are imported.').waitFor();
   expect(await trouble.getByRole('link').getAttribute('href')).toMatch(/runbook\.md#evalgatekeyslost$/);
-  expect(await page.locator('.status').textContent()).toMatch(/^Failing Most requests fail\. In trouble: keys/);
+  // The severity is asked for apart, a moment later.
+  await page.locator('.status', { hasText: /^Failing Most requests fail\. In trouble: keys/ }).waitFor();
 });
 
 test('charts show the values at the pointer, and another range when it is chosen', async () => {

@@ -17,7 +17,7 @@ let redis: TestRedis;
 let gateway: TestGateway;
 let key: string;
 beforeEach(async () => {
-  redis = await startRedis();
+  redis = await startRedis({ isDurable: true });
 });
 afterEach(async () => {
   await gateway.close();
