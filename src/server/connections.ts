@@ -21,6 +21,10 @@ export interface Connection {
   bytesReadIdle: number;
   /** Whether its next piece waits for its turn. */
   isQueued: boolean;
+  /** How many requests have been parsed. */
+  parsed: number;
+  /** The beginning of a request that has not arrived whole; null if it may lie within a piece. */
+  head: Buffer | null;
 }
 
 /** Why the server closed a connection before its client did. */
@@ -88,6 +92,7 @@ export class Connections {
     const connection = this.#open.get(socket);
     // What follows in the bytes that closed the connection.
     if (connection === undefined || socket.destroyed) return;
+    connection.parsed += 1;
     if (connection.pending.length === MAX_PIPELINED) {
       this.#cut(socket, 'pipelined');
       return;
@@ -121,6 +126,8 @@ export class Connections {
       hasResponded: false,
       bytesReadIdle: 0,
       isQueued: false,
+      parsed: 0,
+      head: null,
     };
     this.#open.set(socket, connection);
     socket.once('close', () => {
@@ -148,20 +155,19 @@ export class Connections {
     if (readableLength === 0) socket.read();
     if (readableLength === 0 || isQueued || !(pending.length === 0 || isIncomplete(pending))) return;
     if (readableLength <= SMALL_PIECE_BYTES) {
-      socket.read();
+      readPiece(socket, connection, readableLength);
       return;
     }
     connection.isQueued = true;
     if (this.#queue.push(socket) === 1) setImmediate(() => this.#readNext());
   }
 
-  /** Reads a piece: Node's parser gets what `read` returns. */
   #readNext(): void {
     const socket = this.#queue.shift();
     const connection = socket && this.#open.get(socket);
     if (socket && connection) {
       connection.isQueued = false;
-      socket.read(Math.min(PIECE_BYTES, socket.readableLength));
+      readPiece(socket, connection, Math.min(PIECE_BYTES, socket.readableLength));
       this.#onReadable(socket, connection);
     }
     if (this.#queue.length > 0) setImmediate(() => this.#readNext());
@@ -242,6 +248,14 @@ export class Connections {
     if (left === 0) this.#perAddress.delete(address);
     else this.#perAddress.set(address, left);
   }
+}
+
+/** Node's parser gets what `read` returns, and has parsed it by then. */
+function readPiece(socket: Socket, connection: Connection, bytes: number): void {
+  const { parsed } = connection;
+  const piece: unknown = socket.read(bytes);
+  if (connection.parsed > parsed) connection.head = null;
+  else if (piece instanceof Buffer) connection.head ??= piece;
 }
 
 /** Whether the only request has not arrived whole. */

@@ -64,8 +64,8 @@ export class UnparsedRequests {
       socket.destroy();
       return;
     }
-    // Earlier bytes than the last piece are not available.
-    const start = rawPacket?.toString('latin1', 0, MAX_REQUEST_LINE_BYTES) ?? '';
+    const bytes = connection?.head ?? rawPacket;
+    const start = bytes?.toString('latin1', 0, MAX_REQUEST_LINE_BYTES) ?? '';
     this.#refuse(socket, FAULTS[code] ?? NO_HTTP, REQUEST_LINE.exec(start)?.[1]);
   }
 
