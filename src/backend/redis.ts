@@ -158,7 +158,7 @@ function followSecrets(
         state.reconnect({ url, readFile });
         cache.reconnect({ url: cacheUrl ?? url, readFile });
       } catch (error) {
-        // Of an address in the configuration file, whose files are not looked at before.
+        // The address is in the configuration file, and nobody has read the files that it names before.
         if (!(error instanceof RedisAddressError)) throw error;
         logger.error(
           { reason: error.message },

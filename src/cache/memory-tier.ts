@@ -58,7 +58,7 @@ export class MemoryTier {
   readonly #absent: LRUCache<string, AbsentKey>;
   /** Hashes of keys: a collision only makes a report less exact. */
   readonly #dropped = new LRUCache<number, 'evicted' | 'purged'>({ max: MAX_DROPPED });
-  /** Of all but searched lists. */
+  /** Entries that were evicted, except searched lists. */
   readonly #evicted = new EvictedEntries();
   #isSuspended = false;
 

@@ -197,7 +197,7 @@ export class PurgeTable {
   since(epoch: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null {
     if (epoch.history !== this.#history || epoch.sequence < this.#floor) return 'hard';
     if (epoch.sequence >= this.#sequence) return null;
-    // Nobody knows the names of all negative entries of an id that is forgotten.
+    // A forgotten purge can no longer be told from none, so an older negative entry counts as purged.
     if (epoch.sequence < this.#forgotten && tags.includes('class:notFound')) return 'hard';
     let worst: PurgeMode | null = null;
     for (const tag of tags) {

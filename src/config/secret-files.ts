@@ -77,7 +77,7 @@ export class SecretFiles {
 
   /** Reads all of them again, each by itself: a faulty one keeps no other from changing. */
   look(): void {
-    // Nobody would take over what it finds.
+    // Without a listener nothing would use what is found.
     if (this.#listener === null) return;
     const before = this.#inForce;
     const changed: string[] = [];

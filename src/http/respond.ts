@@ -45,7 +45,7 @@ const preferences = new LRUCache<string, string>({
 
 /** One public form of one record, as JSON. */
 export class Representation {
-  /** Of its own: `Link` of a page of a list or a transcript, `X-Records-Omitted` of one of a list. */
+  /** Its own headers: `Link` of a page of a list or a transcript, `X-Records-Omitted` of one of a list. */
   readonly headers: Headers;
   readonly #bytes: Buffer;
   readonly #hash: string;

@@ -296,7 +296,7 @@ export const historySchema = z.object({
       p50Ms: number.nullable(),
       p99Ms: number.nullable(),
       staleOnError: number,
-      /** Of lists of the store, and how many of them are left out of answers. */
+      /** Records in lists of the store, and how many of them are left out of answers. */
       records: z.object({ listed: number, leftOut: number }),
       /** Requests by the status of the answer. */
       statuses: z.record(text, number),

@@ -57,7 +57,7 @@ export class ConnectionHealth {
   ping(): Promise<void> {
     this.#probing ??= this.#probe().finally(() => {
       this.#probing = null;
-      // Whoever asked, the next one is due after the same time: those who ask as often share each probe.
+      // The next probe is due after the same time, no matter who asked for this one: those who ask as often share each.
       this.#timer?.refresh();
     });
     return this.#probing;

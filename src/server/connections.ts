@@ -47,7 +47,7 @@ const MAX_BEGUN = 4;
 /** Beyond this, a connection is closed. */
 const MAX_PIPELINED = 64;
 
-/** What is parsed at once of a connection in its turn, and what of any without a turn: most requests are shorter. */
+/** At most so much is parsed of a connection in its turn. Shorter pieces, as most requests are, need no turn. */
 const PIECE_BYTES = 4096;
 const SMALL_PIECE_BYTES = 1024;
 
@@ -140,7 +140,7 @@ export class Connections {
     });
     // With a listener for it, nothing is parsed before it is read here.
     socket.on('readable', () => this.#onReadable(socket, connection));
-    // By then, whatever had come with it has been read.
+    // Two turns later, all bytes that came with it have been read.
     setImmediate(() =>
       setImmediate(() => {
         if (connection.pending.length === 0 && !connection.hasResponded) this.#enterIdle(socket, connection, 0);
@@ -152,8 +152,11 @@ export class Connections {
     const { pending, isQueued } = connection;
     const { readableLength } = socket;
     // The end of what a client sends is noticed at any time: most that leave are noticed by it.
-    if (readableLength === 0) socket.read();
-    if (readableLength === 0 || isQueued || !(pending.length === 0 || isIncomplete(pending))) return;
+    if (readableLength === 0) {
+      socket.read();
+      return;
+    }
+    if (isQueued || !(pending.length === 0 || isIncomplete(pending))) return;
     if (readableLength <= SMALL_PIECE_BYTES) {
       readPiece(socket, connection, readableLength);
       return;

@@ -79,8 +79,8 @@ export class PurgeSweep {
   }
 
   /**
-   * Once more deletes what was purged so long ago that nobody writes an older copy any more. A copy that was fetched since
-   * stays.
+   * Deletes, once more, the copies of evaluations that were purged so long ago that no process writes an older copy any more.
+   * A copy that was fetched since stays.
    */
   async #forget(upTo: number): Promise<void> {
     const { purges, sharedCache, clock } = this.#options;

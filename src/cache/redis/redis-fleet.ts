@@ -53,7 +53,7 @@ export class RedisFleet implements Fleet {
       await withDeadline(allAnswered, withinMs, timers, () => undefined);
       end();
     } catch {
-      // Whoever has not answered is not reached.
+      // A process that has not answered counts as not reached.
     }
     return answers;
   }

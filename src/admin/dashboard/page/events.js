@@ -7,7 +7,7 @@ import { Sign, table, useAllowed } from './ui.js';
 
 /** @typedef {import('./chart.js').Mark} Mark */
 
-/** Of the audit: what changes how requests are answered. */
+/** The actions in the audit that change how requests are answered. */
 const SHOWN = /^(?:cache|keys?)\./;
 
 /** @returns {readonly Mark[]} Oldest first. */

@@ -33,7 +33,7 @@ const TROUBLES = {
   workers: ['The other workers serve more requests each.', 'evalgateworkermissing'],
 };
 
-/** Where there are no keys any more, the section about those that cannot be checked helps nobody. */
+/** If all keys are lost, the section about keys that cannot be checked does not help. */
 const LOST_KEYS = /** @type {const} */ (['Every consumer gets 401 until the keys are imported.', 'evalgatekeyslost']);
 
 /**
