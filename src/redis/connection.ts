@@ -125,7 +125,12 @@ export class RedisLink extends ConnectionHealth {
     });
     this.#connection = this.#open(this.#opening);
     const publish = (channel: string, message: string): Promise<unknown> => this.client.publish(channel, message);
-    this.subscriber = new RedisSubscriber({ ...this.#connection.messages, publish, timeoutMs });
+    this.subscriber = new RedisSubscriber({
+      ...this.#connection.messages,
+      publish,
+      servers: () => this.servers(),
+      timeoutMs,
+    });
     this.follow(this.#connection);
   }
 

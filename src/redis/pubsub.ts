@@ -37,6 +37,8 @@ export interface RedisSubscriberOptions {
   readonly greet: (client: Redis) => Promise<void>;
   /** Sends a message, on another connection. */
   readonly publish: (channel: string, message: string) => Promise<unknown>;
+  /** Each server that messages are published at. */
+  readonly servers: () => readonly { readonly client: Pick<Redis, 'publish'> }[];
   readonly timeoutMs: number;
 }
 
@@ -111,6 +113,7 @@ export class RedisSubscriber extends ConnectionHealth {
         this.#follow(client, true);
         // Also to what was listened to since.
         await client.subscribe(this.#heartbeats, ...this.#messages.eventNames()).catch(() => client.disconnect());
+        await this.#untilCaughtUp(old).catch(() => undefined);
         await endAfterAnswers(old);
         return;
       }
@@ -190,6 +193,23 @@ export class RedisSubscriber extends ConnectionHealth {
     } finally {
       this.#messages.off(this.#heartbeats, onMessage);
     }
+  }
+
+  /**
+   * Resolves once that connection has heard all that was published up to now. The nodes of a Cluster pass messages on in
+   * their order, but to each other node in its own time: the new connection's node may have had one before it listened, and
+   * the old one's not yet. Rejects if a node does not answer, or its message does not arrive in time.
+   */
+  async #untilCaughtUp(client: Redis): Promise<void> {
+    const passed = this.#options.servers().map(async ({ client: server }) => {
+      const mark = randomUUID();
+      const { promise: arrival, resolve } = Promise.withResolvers<void>();
+      client.on('message', (_channel: string, message: string) => {
+        if (message === mark) resolve();
+      });
+      await Promise.all([arrival, server.publish(this.#heartbeats, mark)]);
+    });
+    await beforeDeadline(Promise.all(passed), 2 * this.timeoutMs);
   }
 
   #add(channel: string, listener: MessageListener): () => void {
