@@ -70,14 +70,20 @@ test.each([
     const { keyId, token } = await a.issue();
     const before = await auditOf(a);
     await whileWritesWait(async () => {
-      const reply = await a.admin(method, path.replace('ID', keyId), body);
-      expect([reply.status, messageOf(reply)]).toEqual([503, UNKNOWN]);
+      // If a write of the gateway's own has timed out first, the change is not even sent until Redis has answered again.
+      await vi.waitFor(async () => {
+        const reply = await a.admin(method, path.replace('ID', keyId), body);
+        expect([reply.status, messageOf(reply)]).toEqual([503, UNKNOWN]);
+      }, WITHIN);
       // It stands in the audit here before it can be written.
       expect((await auditOf(a))[0]).toMatchObject({ who: 'alice', from: null, to: { outcome: 'unknown', asked } });
     });
-    expect(logOf(a, 'admin request failed')).toMatchObject([
-      { level: 'error', status: 503, who: 'alice', reason: OUTCOME_UNKNOWN },
-    ]);
+    expect(logOf(a, 'admin request failed').at(-1)).toMatchObject({
+      level: 'error',
+      status: 503,
+      who: 'alice',
+      reason: OUTCOME_UNKNOWN,
+    });
     await vi.waitFor(async () => expect(await auditOf(b)).toHaveLength(before.length + 1), WITHIN);
     expect(await auditOf(b)).toEqual(await auditOf(a));
     const written = JSON.stringify(await auditOf(b)) + a.logLines.join('');
