@@ -86,7 +86,10 @@ export async function filled(page: Page): Promise<void> {
 
 /** Goes to a view as people do. */
 export async function goTo(page: Page, name: 'Health' | 'Cache' | 'Keys'): Promise<void> {
-  await page.getByRole('navigation').getByRole('link', { name }).click();
+  const navigation = page.getByRole('navigation');
+  await navigation.getByRole('link', { name }).click();
+  // Until then the panels are those of the view before.
+  await navigation.locator('[aria-current="page"]', { hasText: name }).waitFor();
   await filled(page);
 }
 
