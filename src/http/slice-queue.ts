@@ -1,4 +1,5 @@
 /** Runs long computations so that neither the event loop nor one caller waits for another's. */
+import { nextTurn } from '../time/turns.ts';
 import type { Slices } from '../transcript/slices.ts';
 
 interface Job {
@@ -7,7 +8,7 @@ interface Job {
 }
 
 /**
- * In each turn of the event loop one slice of one computation is run. API keys take turns, slice by slice; the computations
+ * In each turn of the event loop that the process's long work takes, one slice of one computation is run. API keys take turns, slice by slice; the computations
  * of one key are run one after another. So a key with many long computations lengthens another key's by a factor of two
  * at most, and what they hold while they run is bounded by the number of keys.
  */
@@ -38,21 +39,22 @@ export class SliceQueue {
     const waiting = this.#jobs.get(keyId);
     if (waiting === undefined) this.#jobs.set(keyId, [{ runSlice }]);
     else waiting.push({ runSlice });
-    if (!this.#isRunning) this.#takeTurns();
+    if (!this.#isRunning) void this.#takeTurns();
     return promise;
   }
 
-  /** Runs one slice now, and the others in later turns of the event loop. */
-  #takeTurns(): void {
-    const [next] = this.#jobs;
-    this.#isRunning = next !== undefined;
-    if (next === undefined) return;
-    const [keyId, jobs] = next;
-    this.#jobs.delete(keyId);
-    const [job] = jobs;
-    if (job !== undefined && !job.runSlice()) jobs.shift();
-    // Behind the keys that have waited longer.
-    if (jobs.length > 0) this.#jobs.set(keyId, jobs);
-    setImmediate(() => this.#takeTurns());
+  /** Runs a slice in each of its turns, until no job is left. */
+  async #takeTurns(): Promise<void> {
+    this.#isRunning = true;
+    for (let [next] = this.#jobs; next !== undefined; [next] = this.#jobs) {
+      const [keyId, jobs] = next;
+      this.#jobs.delete(keyId);
+      const [job] = jobs;
+      if (job !== undefined && !job.runSlice()) jobs.shift();
+      // Behind the keys that have waited longer.
+      if (jobs.length > 0) this.#jobs.set(keyId, jobs);
+      await nextTurn();
+    }
+    this.#isRunning = false;
   }
 }

@@ -5,7 +5,7 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
-import { setImmediate } from 'node:timers/promises';
+import { createYield, nextTurn } from '../time/turns.ts';
 import { JsonScanner } from '../transcript/json-scanner.ts';
 
 /** The interface's deepest record has 6 levels; the rest is for the objects that it leaves open. */
@@ -44,6 +44,8 @@ interface ParseOptions {
  */
 export async function parseJson(bytes: Buffer, { isExact }: ParseOptions): Promise<unknown> {
   if (/^[\uFEFF\s]*</.test(bytes.toString('utf8', 0, 100))) throw new JsonError('is markup, not JSON', false);
+  // Many long answers may arrive in one turn of the event loop.
+  if (bytes.length > STEP_BYTES) await nextTurn();
   const yieldToEventLoop = createYield();
   const { depth, values, names, numbers } = await scan(bytes, isExact);
   if (depth > MAX_DEPTH) throw new JsonError(`is nested deeper than ${MAX_DEPTH} levels`, true);
@@ -276,19 +278,6 @@ function rawNumber(source: string): object {
   } catch {
     throw new JsonError('is not JSON', false);
   }
-}
-
-/** Work that has held the event loop this long lets other requests in before it goes on. */
-const SLICE_MS = 10;
-
-/** Called between the steps of a long piece of work: gives the event loop a turn if the work since the last one took long. */
-export function createYield(): () => Promise<void> {
-  let sinceMs = performance.now();
-  return async () => {
-    if (performance.now() - sinceMs < SLICE_MS) return;
-    await setImmediate();
-    sinceMs = performance.now();
-  };
 }
 
 export type Members = Record<string | number, unknown>;

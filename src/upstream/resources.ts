@@ -15,6 +15,7 @@
  * - for operators, its class in `docs/configuration.md` and in rule C1, and its span in `docs/tracing.md`
  * - for a new kind of purge tag, `parseTag` in `cache/purge-log.ts` and `TAG_NAMES` in `cache/redis/entry-format.ts`
  */
+import { createYield } from '../time/turns.ts';
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { SurfaceName } from '../domain/operations.ts';
@@ -31,7 +32,6 @@ import {
   transcriptSchema,
 } from '../domain/records.ts';
 import { hasReport, REPORT_EMAIL_PATH } from '../domain/report.ts';
-import { createYield } from './json.ts';
 import { invalidResponse, malformed } from './store-error.ts';
 import { faultyMember, hasOpenObject, memberOf, validatorOf, workspaceIdOf } from './validation.ts';
 

@@ -1,7 +1,8 @@
 /** From a value of the store to a record: what the interface lists, of the right type, and nothing else. */
 import { z } from 'zod';
 import { openObjectSchema, UUID_PATTERN } from '../domain/records.ts';
-import { createYield, eachMember, isObject, type Members } from './json.ts';
+import { createYield } from '../time/turns.ts';
+import { eachMember, isObject, type Members } from './json.ts';
 
 /** Internal members of the store. They are dropped from open objects too, at any depth. */
 const INTERNAL_MEMBERS: ReadonlySet<string> = new Set(['modelRun', 'reviewerNotes', 'costCents', 'internalFlags']);

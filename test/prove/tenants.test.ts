@@ -59,11 +59,11 @@ function enlarge(store: StoreServer, bytes: number): void {
   });
 }
 
-async function attackWithTranscripts(world: World, { bytes, calls, coding }: LargeAnswers) {
+async function attackWithTranscripts(world: World, { bytes, calls, coding, path }: LargeAnswers) {
   const { gateway, store, load, attack, victim, key } = world;
   enlarge(store, bytes);
   gateway.forgetPeaks();
-  const url = `${gateway.publicUrl}/v2/calls/large-{n}/transcript`;
+  const url = `${gateway.publicUrl}${path}/large-{n}/transcript`;
   const headers = coding === null ? {} : { 'accept-encoding': coding };
   await load.begin([victim], 100);
   const answers = await attack.burst([{ url, key, headers }], calls);
@@ -76,10 +76,17 @@ interface LargeAnswers {
   readonly bytes: number;
   readonly calls: number;
   readonly coding: string | null;
+  readonly path: string;
 }
 
+/** Both are answered with a transcript: one with all of it, the other with a page. */
+const SURFACES = {
+  v1: '/v1/workspaces/11111111-1111-4111-8111-111111111111/reports',
+  v2: '/v2/calls',
+};
+
 test('large answers, and a small heap', async (context) => {
-  const attack = { bytes: 7 * MEGABYTE, calls: 40, coding: null };
+  const attack = { bytes: 7 * MEGABYTE, calls: 40, coding: null, path: SURFACES.v2 };
   const world = await startWorld({ NODE_OPTIONS: '--max-old-space-size=256' });
   const { answers, reads, peakBytes } = await attackWithTranscripts(world, attack);
   prove(context, {
@@ -90,12 +97,12 @@ test('large answers, and a small heap', async (context) => {
   });
 });
 
-test('large answers, compressed', async (context) => {
-  const attack = { bytes: 4 * MEGABYTE, calls: 100, coding: 'br' };
+test.for(['v1', 'v2'] as const)('large answers of %s, compressed', async (surface, context) => {
+  const attack = { bytes: 4 * MEGABYTE, calls: 100, coding: 'br', path: SURFACES[surface] };
   const [maxBytes, maxMs] = [450 * MEGABYTE, 100];
   const { answers, reads, peakBytes } = await attackWithTranscripts(await startWorld(), attack);
   prove(context, {
-    name: 'tenants: large answers, br',
+    name: `tenants: large answers of ${surface}, br`,
     bar: `${attack.calls} transcripts of 4 MB at once from one key, with br: resident below 450 MB, victim p99 at most ${ms(maxMs)}`,
     measured: `${withStatus(answers, 200)} × 200, ${withStatus(answers, 500)} × 500; resident at most ${Math.round(peakBytes / MEGABYTE)} MB; victim p99 ${ms(p99(reads))} of ${count(reads.length)}`,
     ok: peakBytes < maxBytes && p99(reads) <= maxMs && withStatus(reads, 200) === reads.length,
@@ -140,7 +147,7 @@ test('clients that take nothing of a large answer', async (context) => {
   const world = await startWorld();
   const { gateway, store, load, victim, key } = world;
   enlarge(store, 7 * MEGABYTE);
-  const path = '/v1/workspaces/11111111-1111-4111-8111-111111111111/reports/large/transcript';
+  const path = `${SURFACES.v1}/large/transcript`;
   await gateway.get(path, key);
   await load.begin([victim], 50);
   const beganMs = performance.now();

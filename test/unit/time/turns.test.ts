@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest';
+import { createYield, nextTurn } from '../../../src/time/turns.ts';
+
+/** How much longer the log is after each turn of the event loop, until it has so many entries. */
+async function entriesPerTurn(log: readonly unknown[], entries: number): Promise<readonly number[]> {
+  const added: number[] = [];
+  for (let before = log.length; log.length < entries; before = log.length) {
+    await new Promise((resolve) => void setImmediate(resolve));
+    added.push(log.length - before);
+  }
+  return added;
+}
+
+test('those who wait for a turn go on one by one, each in a turn of its own, in their order', async () => {
+  const log: string[] = [];
+  const takeTwo = async (name: string): Promise<void> => {
+    for (const turn of [1, 2]) {
+      await nextTurn();
+      log.push(`${name}${turn}`);
+    }
+  };
+  for (const name of ['a', 'b', 'c']) void takeTwo(name);
+  expect(Math.max(...(await entriesPerTurn(log, 6)))).toBe(1);
+  expect(log.join(' ')).toBe('a1 b1 c1 a2 b2 c2');
+});
+
+test('short work does not wait; long work waits for a turn', async () => {
+  const log: string[] = [];
+  const yieldIfLong = createYield();
+  const ended = (async () => {
+    await yieldIfLong();
+    log.push('short');
+    for (const beganMs = performance.now(); performance.now() - beganMs < 15;);
+    await yieldIfLong();
+    log.push('long');
+  })();
+  await Promise.resolve();
+  setImmediate(() => log.push('others'));
+  await ended;
+  expect(log).toEqual(['short', 'others', 'long']);
+});
