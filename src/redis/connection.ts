@@ -248,6 +248,8 @@ export class RedisLink extends ConnectionHealth {
     try {
       const reply = await beforeDeadline(send(this.client), this.timeoutMs);
       report('answered');
+      // One node of a Cluster says nothing of the others.
+      if (this.kind !== 'cluster') this.answered();
       return reply;
     } catch (error) {
       if (error instanceof RedisTimeoutError) {

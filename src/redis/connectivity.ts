@@ -24,7 +24,7 @@ interface ConnectivityWatchOptions {
 }
 
 /** The heartbeat: a lost message is made up for within this and the time of a command. */
-const LOOK_EVERY_MS = 250;
+const LOOK_EVERY_MS = 500;
 /** When Redis comes back, its two connections don't come back together: the second has this long. */
 const GRACE_MS = 1000;
 

@@ -1,8 +1,8 @@
 /**
  * Messages of Redis, on a connection of their own. ioredis would subscribe again by itself after a loss, and on a Cluster
  * also choose the node, but reports neither a loss nor a failure to subscribe; here both are noticed. So is a connection
- * that stands and delivers nothing, or delivers late: several times a second the subscriber sends a heartbeat to itself,
- * along the way of all other messages.
+ * that stands and delivers nothing, or delivers late: once a second the subscriber sends a heartbeat to itself, along the way
+ * of all other messages.
  */
 import { randomUUID } from 'node:crypto';
 import { EventEmitter } from 'node:events';
