@@ -13,8 +13,8 @@ import type { RedisLink } from './connection.ts';
  */
 export type Connectivity = 'connected' | 'subscriptionLost' | 'disconnected';
 
-interface ConnectivityWatchOptions {
-  readonly link: RedisLink;
+export interface ConnectivityWatchOptions {
+  readonly link: Changing & { readonly subscriber: Changing & Pick<RedisLink['subscriber'], 'isUp'> };
   /** Looks up what may have been missed; rejects if Redis does not answer. */
   readonly look: () => Promise<void>;
   readonly clock: Clock;
@@ -22,6 +22,8 @@ interface ConnectivityWatchOptions {
   /** `reason`: why Redis does not answer; null otherwise. */
   readonly onChange: (now: Connectivity, before: Connectivity, reason: unknown) => void;
 }
+
+type Changing = Pick<RedisLink, 'onUp' | 'onDown'>;
 
 /** The heartbeat: a lost message is made up for within this and the time of a command. */
 const LOOK_EVERY_MS = 500;

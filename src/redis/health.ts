@@ -178,7 +178,10 @@ export interface FollowedConnection {
 }
 
 /** Asks one connection, and drops it when it has not answered for too long. */
-export function droppedIfSilent(client: Redis, ask: () => Promise<unknown>): () => Promise<void> {
+export function droppedIfSilent(
+  client: Pick<Redis, 'disconnect'> & FollowedConnection['client'],
+  ask: () => Promise<unknown>,
+): () => Promise<void> {
   let answeredAtMs = 0;
   return async () => {
     try {
