@@ -131,6 +131,8 @@ export class RedisLink extends ConnectionHealth {
       servers: () => this.servers(),
       timeoutMs,
     });
+    // Its message to itself goes by this link, and could not be sent while that was down.
+    this.onUp(() => void this.subscriber.ping().catch(() => undefined));
     this.follow(this.#connection);
   }
 

@@ -59,11 +59,14 @@ export class ConnectionHealth {
 
   /** Resolves if Redis answers; rejects if it does not, in bounded time. Calls at the same time share one probe. */
   ping(): Promise<void> {
-    this.#probing ??= this.#probe().finally(() => {
+    if (this.#probing !== null) return this.#probing;
+    const probing = this.#probe().finally(() => {
+      if (this.#probing !== probing) return;
       this.#probing = null;
       this.#probeLater();
     });
-    return this.#probing;
+    this.#probing = probing;
+    return probing;
   }
 
   /** Redis has answered something else in time: no probe is needed so soon. */
@@ -88,12 +91,14 @@ export class ConnectionHealth {
   protected follow(connection: FollowedConnection): void {
     const { client } = connection;
     this.#connection = connection;
+    // A probe of the connection before says nothing of this one, and may wait for its answer in vain.
+    this.#probing = null;
     const isFollowed = (): boolean => this.#connection === connection;
     const probe = (): void => this.#probeNow();
     const onClose = (): void => {
       if (isFollowed()) this.setDown(this.downReason);
     };
-    if (this.#timer === undefined) this.#probeLater();
+    this.#probeLater();
     client.on('error', (error: Error) => {
       if (!isFollowed()) return;
       // If all nodes fail at once, the last node's error says more.
@@ -182,7 +187,11 @@ export function droppedIfSilent(
   client: Pick<Redis, 'disconnect'> & FollowedConnection['client'],
   ask: () => Promise<unknown>,
 ): () => Promise<void> {
-  let answeredAtMs = 0;
+  let answeredAtMs = performance.now();
+  // A new connection has as long as one that answered.
+  client.on('ready', () => {
+    answeredAtMs = performance.now();
+  });
   return async () => {
     try {
       await ask();

@@ -109,8 +109,12 @@ export class RedisSubscriber extends ConnectionHealth {
       if (this.#isClosed || this.#options !== options) return client.disconnect();
       if (isListening) {
         const old = this.#client;
+        // Another one may be about to take the place of the old one, which was lost.
+        clearTimeout(this.#reconnection);
         this.#client = client;
         this.#follow(client, true);
+        // If the old one was lost, this one is to be used at once. A failure is reported by the health.
+        this.ping().catch(() => undefined);
         // Also to what was listened to since.
         await client.subscribe(this.#heartbeats, ...this.#messages.eventNames()).catch(() => client.disconnect());
         await this.#untilCaughtUp(old).catch(() => undefined);

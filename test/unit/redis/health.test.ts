@@ -217,6 +217,32 @@ describe('probes', () => {
     expect(connection.probes).toBe(2);
   });
 
+  test('do not wait for one of the connection before', async () => {
+    const { health, connection } = await start();
+    connection.answer = () => new Promise(() => undefined);
+    await vi.advanceTimersByTimeAsync(1000);
+    connection.close();
+    const next = new FakeConnection();
+    health.follow(next);
+    next.ready();
+    expect([connection.probes, next.probes]).toEqual([2, 1]);
+    await settled();
+    expect(health.changes).toEqual(['up', `down: ${CLOSED}`, 'up']);
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(next.probes).toBe(2);
+  });
+
+  test('go on with the connection that is gone over to during one', async () => {
+    const { health, connection } = await start();
+    connection.answer = () => new Promise(() => undefined);
+    await vi.advanceTimersByTimeAsync(1000);
+    const next = new FakeConnection();
+    next.client.status = 'ready';
+    health.follow(next);
+    await vi.advanceTimersByTimeAsync(1000);
+    expect([connection.probes, next.probes]).toEqual([2, 1]);
+  });
+
   test('end with the health, also one that is under way', async () => {
     const { health, connection } = await start();
     connection.answer = () => new Promise((resolve) => void setTimeout(resolve, 100));
@@ -237,7 +263,8 @@ describe('a connection that is silent', () => {
     ['answers nothing for three seconds', () => Promise.reject(new RedisTimeoutError(TIMEOUT_MS)), 1],
     ['is refused what it asks for', () => Promise.reject(replyError('NOPERM no')), 0],
     ['answers', () => Promise.resolve(), 0],
-  ])('is dropped if it %s', async (_, answer, dropped) => {
+    ['has been made anew since', () => Promise.reject(new RedisTimeoutError(TIMEOUT_MS)), 0],
+  ])('is dropped if it %s', async (what, answer, dropped) => {
     let drops = 0;
     const client = Object.assign(new EventEmitter(), { status: 'ready', disconnect: () => void (drops += 1) });
     const replies = [() => Promise.resolve(), answer, answer];
@@ -246,6 +273,7 @@ describe('a connection that is silent', () => {
     await vi.advanceTimersByTimeAsync(2900);
     await ask().catch(() => undefined);
     expect(drops).toBe(0);
+    if (what.includes('anew')) client.emit('ready');
     await vi.advanceTimersByTimeAsync(200);
     await ask().catch(() => undefined);
     expect(drops).toBe(dropped);
