@@ -39,22 +39,23 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   const [state, cacheLink] = openLinks(options, { url, cacheUrl: isOne ? null : cacheUrl });
   const audit = new Audit({ link: state, clock, sink: auditLog(logger) });
   const cipher = new RecordCipher(config.cache.encryptionKeys);
-  const cache = await openCache(options, { state, cache: cacheLink, isOne, redis, audit, cipher });
-  const registry = openRegistry(options, state, isOne ? null : cacheLink);
-  const transientKeys = new MemoryRegistry(clock);
   const instances = new Instances({
     link: state,
     about: instanceInfo(options),
     atLeast: config.server.workers,
     onBeat: redis.onBeat,
   });
+  const self = instances.id;
+  const cache = await openCache(options, { state, cache: cacheLink, self, isOne, redis, audit, cipher });
+  const registry = openRegistry(options, state, isOne ? null : cacheLink);
+  const transientKeys = new MemoryRegistry(clock);
   const processes = (): number => instances.count();
   warnOfOtherStores({ instances, store: store.identity, logger, timers });
   const ofStore = { link: state, store: store.identity, timers };
   const { maxRequestsPerSecond: perSecond } = config.upstream;
   if (perSecond !== null) store.guard.limitBy(createRedisCallRate({ ...ofStore, perSecond, processes, clock }));
-  const quota = new FailoverLimiter({ link: state, clock, processes, timeoutMs, hooks: redis.quotaHooks });
-  const ofProcess = { ...ofStore, self: instances.id };
+  const quota = new FailoverLimiter({ link: state, self, clock, processes, timeoutMs, hooks: redis.quotaHooks });
+  const ofProcess = { ...ofStore, self };
   const onBroken = warnOnce(logger, 'a message of the fleet cannot be read, and is left out');
   const whatIf = new WhatIf(options, { ...ofProcess, peers: () => instances.peers(), onBroken });
   const { workers } = options;
@@ -186,6 +187,8 @@ const STATE_LOST =
 interface CacheParts {
   readonly state: RedisLink;
   readonly cache: RedisLink;
+  /** The id of this process. */
+  readonly self: string;
   readonly isOne: boolean;
   readonly redis: RedisHealth;
   readonly audit: Audit;

@@ -142,12 +142,15 @@ export class RedisDirectory extends KeyDirectory {
     return loss;
   }
 
-  /** The version is another one than before if any key has changed; `known` is the number of keys. */
-  protected async summary() {
-    const [[version = null, loss = null], known] = await this.#run((client) =>
-      Promise.all([client.mget(VERSION, LOST), client.hlen(IDS)]),
-    );
-    return { version: version ?? '-', known, loss: parseLoss(loss) };
+  /** The version is another one than before if any key has changed. */
+  protected async summary(): Promise<{ readonly version: string; readonly loss: KeyLoss | null }> {
+    const [version = null, loss = null] = await this.#run((client) => client.mget(VERSION, LOST));
+    return { version: version ?? '-', loss: parseLoss(loss) };
+  }
+
+  /** How many keys there are. */
+  protected count(): Promise<number> {
+    return this.#run((client) => client.hlen(IDS));
   }
 
   /** Notes a loss for all processes and those to come, unless one is noted; null to forget it. */
@@ -227,8 +230,9 @@ export async function readKeyLoss(redis: RedisCommands): Promise<KeyLoss | null>
 
 /** Text that cannot be read counts as none. */
 function parseLoss(text: string | null): KeyLoss | null {
+  if (text === null) return null;
   try {
-    return lossSchema.parse(JSON.parse(text ?? 'null'));
+    return lossSchema.parse(JSON.parse(text));
   } catch {
     return null;
   }

@@ -4,7 +4,7 @@
  *
  * A key that was revoked elsewhere stops working here when the message of the change arrives, which takes milliseconds. How
  * that can fail, and what bounds it:
- * - A lost message: four times a second the process looks at the registry's version. Another one than that of the last change
+ * - A lost message: twice a second the process looks at the registry's version. Another one than that of the last change
  *   means that changes were missed, and each key is confirmed in Redis before it is used again.
  * - Messages do not arrive, or the process itself was held up: after `LOST_AFTER_MS` without proof that all arrived, each key
  *   is confirmed before it is used.
@@ -59,6 +59,8 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
   #version: string | null = null;
   /** How many keys Redis has; null before the first look. */
   #known: number | null = null;
+  /** The version that they were counted at, or before: a look that finds another one counts them again. */
+  #countedVersion: string | null = null;
   #loss: KeyLoss | null = null;
   /** How many the witness knew of; null before it has answered, and once that is of no use. */
   #recalled: number | null = null;
@@ -160,8 +162,11 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
   }
 
   async #look(): Promise<void> {
-    const { version, known, loss } = await this.summary();
-    await this.#followLoss(known, loss);
+    const { version, loss } = await this.summary();
+    // They are as many as before unless something has changed.
+    const known = version === this.#countedVersion ? this.#known : null;
+    await this.#followLoss(known ?? (await this.count()), loss);
+    this.#countedVersion = version;
     if (version !== this.#version) {
       this.#version = version;
       this.#onGap();

@@ -17,7 +17,6 @@
  * - Redis's clock goes back: entries from the future count as made now, for one window at most. If it goes forward, entries
  *   leave as much sooner, once.
  */
-import { randomUUID } from 'node:crypto';
 import type { Clock } from '../time/clock.ts';
 import type { RedisLink } from '../redis/connection.ts';
 import { quotaBucket, trialKeys } from '../redis/names.ts';
@@ -36,6 +35,8 @@ const MAX_UNDECIDED = 50;
 
 export interface FailoverOptions {
   readonly link: RedisLink;
+  /** The id of this process. */
+  readonly self: string;
   readonly clock: Clock;
   /** How many processes share the limits, as last known; an integer from 1. */
   readonly processes: () => number;
@@ -54,7 +55,7 @@ export interface FailoverOptions {
 export class FailoverLimiter implements QuotaLimiter {
   readonly #partitions: readonly Partition[];
 
-  constructor({ link, clock, processes, timeoutMs, hooks }: FailoverOptions) {
+  constructor({ link, self, clock, processes, timeoutMs, hooks }: FailoverOptions) {
     const redis = new RedisLimiter({ redis: link, clock });
     // On a Cluster the quotas of a bucket cannot be asked for while its node is away, and no others: a process that
     // decided on more of them by itself would count what others count in Redis.
@@ -73,7 +74,7 @@ export class FailoverLimiter implements QuotaLimiter {
         await ask();
         if (clock.nowMicros() - askedMicros > timeoutMs * 1000) throw new Error('Redis answered too late.');
       };
-      return new Partition({ redis, local, probe, onChange, onUndecided: hooks.onUndecided });
+      return new Partition({ redis, self, local, probe, onChange, onUndecided: hooks.onUndecided });
     });
   }
 
@@ -101,6 +102,7 @@ const NO_LIMITS: QuotaLimits = { perMinute: 1, perHour: 1 };
 
 interface PartitionOptions {
   readonly redis: RedisLimiter;
+  readonly self: string;
   readonly local: LocalShare;
   /** Resolves if Redis can be asked; rejects, in bounded time, if it cannot. */
   readonly probe: () => Promise<void>;
@@ -114,7 +116,6 @@ class Partition implements QuotaLimiter {
   readonly #options: PartitionOptions;
   readonly #redis: RedisLimiter;
   readonly #local: LocalShare;
-  readonly #processId = randomUUID();
   readonly #merging = new Set<string>();
   /** The quotas that Redis cannot decide on, with the limits they were last asked for with. */
   readonly #undecided = new Map<string, QuotaLimits>();
@@ -236,7 +237,7 @@ class Partition implements QuotaLimiter {
     if (merge === null) return;
     this.#merging.add(quotaId);
     try {
-      await this.#redis.merge(quotaId, this.#processId, merge.number, merge.admissions);
+      await this.#redis.merge(quotaId, this.#options.self, merge.number, merge.admissions);
       this.#local.merged(merge);
       this.#noteExact();
     } catch (error) {

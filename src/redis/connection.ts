@@ -131,6 +131,8 @@ export class RedisLink extends ConnectionHealth {
       servers: () => this.servers(),
       timeoutMs,
     });
+    // Its message to itself goes by this link, and could not be sent while that was down.
+    this.onUp(() => void this.subscriber.ping().catch(() => undefined));
     this.follow(this.#connection);
   }
 
@@ -248,6 +250,8 @@ export class RedisLink extends ConnectionHealth {
     try {
       const reply = await beforeDeadline(send(this.client), this.timeoutMs);
       report('answered');
+      // One node of a Cluster says nothing of the others.
+      if (this.kind !== 'cluster') this.answered();
       return reply;
     } catch (error) {
       if (error instanceof RedisTimeoutError) {

@@ -13,8 +13,8 @@ import type { RedisLink } from './connection.ts';
  */
 export type Connectivity = 'connected' | 'subscriptionLost' | 'disconnected';
 
-interface ConnectivityWatchOptions {
-  readonly link: RedisLink;
+export interface ConnectivityWatchOptions {
+  readonly link: Changing & { readonly subscriber: Changing & Pick<RedisLink['subscriber'], 'isUp'> };
   /** Looks up what may have been missed; rejects if Redis does not answer. */
   readonly look: () => Promise<void>;
   readonly clock: Clock;
@@ -23,8 +23,10 @@ interface ConnectivityWatchOptions {
   readonly onChange: (now: Connectivity, before: Connectivity, reason: unknown) => void;
 }
 
+type Changing = Pick<RedisLink, 'onUp' | 'onDown'>;
+
 /** The heartbeat: a lost message is made up for within this and the time of a command. */
-const LOOK_EVERY_MS = 250;
+const LOOK_EVERY_MS = 500;
 /** When Redis comes back, its two connections don't come back together: the second has this long. */
 const GRACE_MS = 1000;
 

@@ -7,7 +7,10 @@ import type { Cluster, Redis } from 'ioredis';
 import { HandshakeError, RedisTimeoutError, replyCode } from './errors.ts';
 import { trialKeys } from './names.ts';
 
-const PROBE_EVERY_MS = 250;
+/** While Redis answers. Each answer puts the next probe off, so a connection in use is not probed. */
+const PROBE_EVERY_MS = 1000;
+/** While it does not: so soon it is noticed that it does again. */
+const RETRY_EVERY_MS = 250;
 /** After so long without an answer the connection is dropped and a new one tried. */
 const DROP_AFTER_MS = 3000;
 
@@ -20,7 +23,8 @@ export class ConnectionHealth {
   #state: 'unknown' | 'up' | 'down' = 'unknown';
   #timer: NodeJS.Timeout | undefined;
   #probing: Promise<void> | null = null;
-  #downReason = new Error('Redis did not answer yet.');
+  /** Null once it has answered: the next loss of the connection then says only that. */
+  #downReason: Error | null = new Error('Redis did not answer yet.');
 
   /** `timeoutMs`: how long a command may take. */
   constructor(timeoutMs: number) {
@@ -34,7 +38,7 @@ export class ConnectionHealth {
 
   /** Why it is down: the last error, which can be another one than that which `onDown` was called with. */
   get downReason(): Error {
-    return this.#downReason;
+    return this.#downReason ?? connectionClosed();
   }
 
   protected set downReason(reason: Error) {
@@ -55,17 +59,24 @@ export class ConnectionHealth {
 
   /** Resolves if Redis answers; rejects if it does not, in bounded time. Calls at the same time share one probe. */
   ping(): Promise<void> {
-    this.#probing ??= this.#probe().finally(() => {
+    if (this.#probing !== null) return this.#probing;
+    const probing = this.#probe().finally(() => {
+      if (this.#probing !== probing) return;
       this.#probing = null;
-      // The next probe is due after the same time, no matter who asked for this one: those who ask as often share each.
-      this.#timer?.refresh();
+      this.#probeLater();
     });
-    return this.#probing;
+    this.#probing = probing;
+    return probing;
+  }
+
+  /** Redis has answered something else in time: no probe is needed so soon. */
+  protected answered(): void {
+    if (this.#state === 'up') this.#timer?.refresh();
   }
 
   /** Ends the probes and notifies nobody any more. */
   protected stop(): void {
-    clearInterval(this.#timer);
+    clearTimeout(this.#timer);
     this.#events.removeAllListeners();
     this.#connection = null;
     this.#state = 'down';
@@ -80,19 +91,21 @@ export class ConnectionHealth {
   protected follow(connection: FollowedConnection): void {
     const { client } = connection;
     this.#connection = connection;
+    // A probe of the connection before says nothing of this one, and may wait for its answer in vain.
+    this.#probing = null;
     const isFollowed = (): boolean => this.#connection === connection;
-    const probe = (): void => void this.ping().catch(() => undefined);
+    const probe = (): void => this.#probeNow();
     const onClose = (): void => {
-      if (isFollowed()) this.setDown(this.#downReason);
+      if (isFollowed()) this.setDown(this.downReason);
     };
-    this.#timer ??= setInterval(probe, PROBE_EVERY_MS).unref();
+    this.#probeLater();
     client.on('error', (error: Error) => {
       if (!isFollowed()) return;
       // If all nodes fail at once, the last node's error says more.
       const isOfNode = 'lastNodeError' in error && error.lastNodeError instanceof Error;
       this.#downReason = isOfNode ? reasonOf(error.lastNodeError) : error;
       // There is no connection yet that could close: Sentinels cannot name the primary, or no node of a Cluster answers.
-      if (client.status === 'connecting') this.setDown(this.#downReason);
+      if (client.status === 'connecting') this.setDown(this.downReason);
     });
     client.on('node error', (error: Error) => {
       if (isFollowed()) this.#downReason = error;
@@ -105,13 +118,26 @@ export class ConnectionHealth {
     this.#downReason = reason;
     if (this.#state === 'down') return;
     this.#state = 'down';
+    this.#probeLater();
     this.#events.emit('down', reason);
+  }
+
+  #probeLater(): void {
+    clearTimeout(this.#timer);
+    if (this.#connection === null) return;
+    const delayMs = this.#state === 'up' ? PROBE_EVERY_MS : RETRY_EVERY_MS;
+    this.#timer = setTimeout(() => this.#probeNow(), delayMs).unref();
+  }
+
+  #probeNow(): void {
+    // A failure is reported by the change to down.
+    this.ping().catch(() => undefined);
   }
 
   async #probe(): Promise<void> {
     const connection = this.#connection;
     // How a connection attempt ends is reported by its events.
-    if (connection === null || !this.isReady()) throw this.#downReason;
+    if (connection === null || !this.isReady()) throw this.downReason;
     const sentAtMs = performance.now();
     const isLate = (): boolean => performance.now() - sentAtMs > this.timeoutMs;
     try {
@@ -119,13 +145,13 @@ export class ConnectionHealth {
     } catch (error) {
       let reason = reasonOf(error);
       // The error of a connection says more than that of a command that was given up with it.
-      if (isOfClient(error)) reason = isLate() ? new RedisTimeoutError(this.timeoutMs) : this.#downReason;
+      if (isOfClient(error)) reason = isLate() ? new RedisTimeoutError(this.timeoutMs) : this.downReason;
       // Another connection may have taken its place.
       if (this.#connection === connection) this.setDown(reason);
       throw reason;
     }
-    this.#downReason = connectionClosed();
-    if (!this.isReady()) throw this.#downReason;
+    this.#downReason = null;
+    if (!this.isReady()) throw this.downReason;
     // It stays down as long as each command would time out once more (R6: no request waits for a Redis that was late once).
     if (this.#state === 'down' && isLate()) {
       this.#downReason = new RedisTimeoutError(this.timeoutMs);
@@ -157,8 +183,15 @@ export interface FollowedConnection {
 }
 
 /** Asks one connection, and drops it when it has not answered for too long. */
-export function droppedIfSilent(client: Redis, ask: () => Promise<unknown>): () => Promise<void> {
-  let answeredAtMs = 0;
+export function droppedIfSilent(
+  client: Pick<Redis, 'disconnect'> & FollowedConnection['client'],
+  ask: () => Promise<unknown>,
+): () => Promise<void> {
+  let answeredAtMs = performance.now();
+  // A new connection has as long as one that answered.
+  client.on('ready', () => {
+    answeredAtMs = performance.now();
+  });
   return async () => {
     try {
       await ask();

@@ -56,34 +56,47 @@ function infoOf(text: string): InstanceInfo | null {
 }
 
 /**
- * KEYS: the times of the beats, the reports of the instances, those that vanished. ARGV: this instance, its report, how long one counts in
- * milliseconds, the channel where a new report is announced, how long one that vanished is remembered. Returns Redis's time, and all instances, their reports, and
- * the time since their last beat in milliseconds, in turn.
+ * KEYS: the times of the beats, the reports of the instances, those that vanished. ARGV: this instance, its report, how long
+ * one counts in milliseconds, the channel where a new report is announced, how long one that vanished is remembered. Returns
+ * Redis's time, and all instances, their reports, and the time since their last beat in milliseconds, in turn.
+ *
+ * Most beats find nobody new and nobody gone, and only write their time. The rest is done when somebody is, and once per hour,
+ * so that nothing expires that is in use.
  */
 const BEAT = defineScript(
   'instanceBeat',
   `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local beats, reports = {}, {}
+local scores = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
+for i = 1, #scores, 2 do beats[scores[i]] = tonumber(scores[i + 1]) end
+local fields = redis.call('HGETALL', KEYS[2])
+for i = 1, #fields, 2 do reports[fields[i]] = fields[i + 1] end
+local last, isChanged = beats[ARGV[1]] or 0, false
+for id, beat in pairs(beats) do
+  if beat < now - ARGV[3] and id ~= ARGV[1] then
+    redis.call('ZREM', KEYS[1], id)
+    redis.call('HDEL', KEYS[2], id)
+    redis.call('ZADD', KEYS[3], now, id)
+    reports[id], isChanged = nil, true
+  end
+end
 redis.call('ZADD', KEYS[1], now, ARGV[1])
-if redis.call('HGET', KEYS[2], ARGV[1]) ~= ARGV[2] then
+beats[ARGV[1]] = now
+if reports[ARGV[1]] ~= ARGV[2] then
   redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
   redis.call('PUBLISH', ARGV[4], '')
+  reports[ARGV[1]], isChanged = ARGV[2], true
 end
-local before = '(' .. string.format('%.0f', now - ARGV[3])
-for _, gone in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', before)) do
-  redis.call('ZREM', KEYS[1], gone)
-  redis.call('HDEL', KEYS[2], gone)
-  redis.call('ZADD', KEYS[3], now, gone)
+if isChanged or math.floor(last / 3600000) ~= math.floor(now / 3600000) then
+  redis.call('ZREM', KEYS[3], ARGV[1])
+  redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - ARGV[5])
+  for i = 1, 3 do redis.call('PEXPIRE', KEYS[i], ARGV[5]) end
 end
-redis.call('ZREM', KEYS[3], ARGV[1])
-redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - ARGV[5])
-for i = 1, 3 do redis.call('PEXPIRE', KEYS[i], ARGV[5]) end
 local instances = {}
-local reports = redis.call('HGETALL', KEYS[2])
-for index = 1, #reports, 2 do
-  local beat = redis.call('ZSCORE', KEYS[1], reports[index]) or now
-  table.insert(instances, {reports[index], reports[index + 1], string.format('%.0f', now - beat)})
+for id, report in pairs(reports) do
+  table.insert(instances, {id, report, string.format('%.0f', now - (beats[id] or now))})
 end
 return {string.format('%.0f', now), instances}
 `,

@@ -1,8 +1,8 @@
 /**
  * Messages of Redis, on a connection of their own. ioredis would subscribe again by itself after a loss, and on a Cluster
  * also choose the node, but reports neither a loss nor a failure to subscribe; here both are noticed. So is a connection
- * that stands and delivers nothing, or delivers late: several times a second the subscriber sends a heartbeat to itself,
- * along the way of all other messages.
+ * that stands and delivers nothing, or delivers late: once a second the subscriber sends a heartbeat to itself, along the way
+ * of all other messages.
  */
 import { randomUUID } from 'node:crypto';
 import { EventEmitter } from 'node:events';
@@ -109,8 +109,12 @@ export class RedisSubscriber extends ConnectionHealth {
       if (this.#isClosed || this.#options !== options) return client.disconnect();
       if (isListening) {
         const old = this.#client;
+        // Another one may be about to take the place of the old one, which was lost.
+        clearTimeout(this.#reconnection);
         this.#client = client;
         this.#follow(client, true);
+        // If the old one was lost, this one is to be used at once. A failure is reported by the health.
+        this.ping().catch(() => undefined);
         // Also to what was listened to since.
         await client.subscribe(this.#heartbeats, ...this.#messages.eventNames()).catch(() => client.disconnect());
         await this.#untilCaughtUp(old).catch(() => undefined);

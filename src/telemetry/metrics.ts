@@ -18,7 +18,7 @@ const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 const REDIS_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1];
 /** From a second to the week for which the longest-lived answers may stand in for a store that fails. */
 const AGE_SECONDS = [1, 5, 15, 30, 60, 300, 900, 3600, 21_600, 86_400, 259_200, 604_800];
-const EVENT_LOOP_PRECISION_MS = 10;
+const EVENT_LOOP_PRECISION_MS = 50;
 const STATUSES = ['starting', 'ready', 'draining'] as const satisfies readonly Readiness['status'][];
 /** The label's values are public. */
 const HEARING_STATES = [

@@ -235,7 +235,11 @@ test.each([
     '-evalsha -eval',
     /^Redis refuses commands to the user of REDIS_URL \(NOPERM\); limits are per process; changes fail$/,
   ],
-  ['probes', '-get', /^refuses commands to the user of REDIS_URL \(NOPERM\): this process goes on by itself$/],
+  [
+    'looks for changes',
+    '-hgetall',
+    /^refuses commands to the user of REDIS_URL \(NOPERM\): this process goes on by itself$/,
+  ],
 ])('a user who may not send %s any more is named as the cause', async (_, rule, detail) => {
   await start();
   await read();

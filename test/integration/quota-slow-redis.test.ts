@@ -52,6 +52,7 @@ async function limiterAt(delayMs: number, jitterMs = 0): Promise<DistantLimiter>
   await new Promise<void>((resolve) => void link.onUp(resolve));
   const outages: unknown[] = [];
   const limiter = new FailoverLimiter({
+    self: randomUUID(),
     link,
     clock: systemClock,
     processes: () => 4,

@@ -275,6 +275,32 @@ test.each([
   60_000,
 );
 
+test('a link that was hung up, and goes over to a new password at once, hears each message once', async () => {
+  await setPassword(redis, 'late', 'first');
+  const link = new RedisLink({ url: as(redis.url, 'late', 'first'), role: 'state', timeoutMs: 2000 });
+  onTestFinished(() => link.close());
+  const isUp = (): boolean => link.isUp() && link.subscriber.isUp();
+  await expect.poll(isUp, SOON).toBe(true);
+  await setPassword(redis, 'late', 'second');
+  // The subscriber is about to connect again by itself when it is given other credentials.
+  const { promise: lost, resolve } = Promise.withResolvers<void>();
+  link.subscriber.onDown(() => {
+    link.reconnect({ url: as(redis.url, 'late', 'second') });
+    resolve();
+  });
+  await withClient(redis.url, (client) => client.call('CLIENT', 'KILL', 'USER', 'late'));
+  await lost;
+  await expect.poll(isUp, SOON).toBe(true);
+  const [sent, heard]: [string[], string[]] = [[], []];
+  await link.subscriber.subscribe('news', (message) => heard.push(message));
+  for (const beganAtMs = performance.now(); performance.now() - beganAtMs < 300; sent.push(String(sent.length))) {
+    await link.run((client) => client.publish('news', String(sent.length)));
+  }
+  await expect.poll(() => heard.length, SOON).toBeGreaterThanOrEqual(sent.length);
+  expect(heard).toEqual(sent);
+  await expect.poll(() => connectionsOf(redis, 'late'), SOON).toBe(2);
+});
+
 describe.each(['1', '2'])('Redis behind %s serving processes', (WORKERS) => {
   beforeAll(() => redis.flush());
   test('goes over to a new password, and is found again when the old one is refused at once', async () => {

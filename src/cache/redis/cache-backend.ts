@@ -1,5 +1,4 @@
 /** Everything that the cache shares with other processes through Redis: cached answers, purges, TTLs and maintenance. */
-import { randomUUID } from 'node:crypto';
 import type { RedisLink, RedisRole } from '../../redis/connection.ts';
 import { type Connectivity, ConnectivityWatch } from '../../redis/connectivity.ts';
 import { CacheNames } from '../../redis/names.ts';
@@ -14,6 +13,8 @@ import { StateSync, type StateSyncOptions } from './state-sync.ts';
 export interface CacheBackendOptions extends Omit<RedisBudgetOptions, 'names'>, Omit<StateSyncOptions, 'onTtlChanged'> {
   /** Its owner closes it, and the link to the cache Redis. */
   readonly state: RedisLink;
+  /** The id of this process. */
+  readonly self: string;
   /** Names the store whose answers are cached, in letters and digits: answers of another store are kept apart. */
   readonly store: string;
   /** Encrypts the records that are stored in the cache Redis. */
@@ -66,7 +67,6 @@ export class CacheBackend {
       ...options,
       names,
       budget: this.#budget,
-      self: randomUUID(),
       leaseMs: LEASE_MS,
       purges: this.state.purges,
       onBroken: (error) => {

@@ -49,8 +49,7 @@ export interface KnownPurges {
 export type TtlFields = ReadonlyMap<string, string>;
 
 /**
- * KEYS: head, purges, kept. ARGV: a word for a new history, channel, known history, sequence and last id. The head is read at
- * once: each process looks four times a second, and most looks find nothing new.
+ * KEYS: head, purges, kept. ARGV: a word for a new history, channel, known history, sequence and last id.
  */
 const CHECK_LUA = `
 local head = redis.call('HMGET', KEYS[1], 'history', 'sequence', 'times', 'maintenance', 'forgotten', 'lost', 'swept')
@@ -88,7 +87,7 @@ if history ~= ARGV[3] or known < floor then kept = redis.call('HGETALL', KEYS[3]
 local forgotten, lost = head[5] or '0', head[6] or '0'
 if floor > (tonumber(forgotten) or 0) then lost = tostring(floor) end
 return {history, tostring(sequence), tostring(floor), purges, version, ttls, head[4] or '', kept,
-  forgotten, lost, head[7] or ''}
+  forgotten, lost, head[7] or '', redis.call('HGETALL', KEYS[1]), redis.call('LINDEX', KEYS[2], -1)}
 `,
 );
 
@@ -236,9 +235,26 @@ const stateSchema = z
     sequenceSchema,
     sequenceSchema,
     sweptSchema,
+    z.array(z.string()),
+    z.string().nullable(),
   ])
-  .transform(([history, sequence, floor, purges, ttlVersion, ttls, maintenance, kept, forgotten, lost, swept]) => {
-    return { history, sequence, floor, purges, ttlVersion, ttls, maintenance, kept, forgotten, lost, swept };
+  .transform(([history, sequence, floor, purges, ttlVersion, ttls, maintenance, kept, ...more]) => {
+    const [forgotten, lost, swept, head, last] = more;
+    return {
+      history,
+      sequence,
+      floor,
+      purges,
+      ttlVersion,
+      ttls,
+      maintenance,
+      kept,
+      forgotten,
+      lost,
+      swept,
+      head,
+      last,
+    };
   });
 const purgeSchema = z.tuple([z.string(), sequenceSchema]);
 const endSchema = z.tuple([fieldsSchema, z.array(z.string())]);
@@ -246,7 +262,8 @@ const endSchema = z.tuple([fieldsSchema, z.array(z.string())]);
 /**
  * Purges up to `floor` have left the list; `purges` are those after the later of the known one and `floor`, or all of them if
  * another history was known. `ttls` is null if they are as they were known. `maintenance` is JSON; empty for none. `kept` is what
- * is left of purges up to `forgotten`; without any if they were all known. Copies from before `lost` count as purged.
+ * is left of purges up to `forgotten`; without any if they were all known. Copies from before `lost` count as purged. `head` and
+ * `last` are the whole hash and the last purge, as the script left them.
  */
 export type StateReply = z.output<typeof stateSchema>;
 
@@ -257,21 +274,37 @@ export interface Forgetting {
   readonly isToDrop: boolean;
 }
 
+function comparison(...all: [KnownPurges, ttlVersion: string, head: readonly string[], last: string | null]): string {
+  return JSON.stringify(all);
+}
+
 /** A rejection of a change, other than NotSentError, leaves open whether it was done. Changes are published. */
 export class StateStore {
   /** The channel of the state's messages. Channels know no database numbers, so the number is part of the name. */
   readonly channel: string;
   readonly #redis: RedisCommands;
+  /** What was known at the last run of the script, and what that found in Redis. */
+  #compared = '';
 
   constructor(redis: RedisCommands) {
     this.#redis = redis;
     this.channel = channelName('cache', String(redis.db), 'state');
   }
 
-  /** Everything that differs from what is known. */
-  async read(known: KnownPurges, ttlVersion: string): Promise<StateReply> {
+  /**
+   * Everything that differs from what is known; null if nothing does. Each process looks twice a second, and most looks find
+   * nothing new: two plain reads show that. The script runs if what is known or what is in Redis is not as in its last run.
+   */
+  async read(known: KnownPurges, ttlVersion: string): Promise<StateReply | null> {
+    const [head, last] = await this.#redis.run((client) =>
+      Promise.all([client.hgetall(HEAD), client.lindex(PURGES, -1)]),
+    );
+    if (comparison(known, ttlVersion, Object.entries(head).flat(), last) === this.#compared) return null;
     const args = [...this.#checkArgs(known), ttlVersion];
-    return stateSchema.parse(await runScript(this.#redis, READ_STATE, { keys: [HEAD, PURGES, KEPT, TTLS], args }));
+    const reply = await runScript(this.#redis, READ_STATE, { keys: [HEAD, PURGES, KEPT, TTLS], args });
+    const state = stateSchema.parse(reply);
+    this.#compared = comparison(known, ttlVersion, state.head, state.last);
+    return state;
   }
 
   /** Appends a purge to the log; returns its place. */

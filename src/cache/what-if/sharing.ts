@@ -19,8 +19,10 @@ import { bucketOf, middleOf, type WhatIfReport, whatIfReportSchema } from './tal
 import { isSampled } from './ticks.ts';
 
 const SEND_EVERY_MS = 250;
-/** A report is published after so many sendings. */
+/** A report is published after so many sendings, if there is anything new in it. */
 const PUBLISH_EVERY = 4;
+/** One without news, so that it stays there. */
+const REPUBLISH_EVERY = 20;
 const KEPT_FOR_MS = 15_000;
 const ENDED_KEPT_FOR_MS = 36 * 3_600_000;
 /** The newest are kept. */
@@ -138,6 +140,8 @@ export class Sharing {
   #ended: ReadonlyMap<string, readonly WhatIfReport[]> = new Map();
   #sentLevels = '';
   #sendings = 0;
+  /** What was published last, without its time. */
+  #published = '';
 
   constructor(options: SharingOptions) {
     this.#options = options;
@@ -305,11 +309,19 @@ export class Sharing {
     this.#simulateHere(batch.events);
   }
 
+  /** Never rejects. */
   async #publish(): Promise<void> {
     const { link, store, self, report } = this.#options;
-    const text = JSON.stringify(report());
-    // If it fails, the next one follows in a second.
-    await link.run((redis) => redis.set(whatIfReportKey(store, self), text, 'PX', KEPT_FOR_MS)).catch(() => undefined);
+    const { atMs, ...counts } = report();
+    const news = JSON.stringify(counts);
+    if (news === this.#published && this.#sendings % REPUBLISH_EVERY !== 0) return;
+    const text = JSON.stringify({ ...counts, atMs });
+    try {
+      await link.run((redis) => redis.set(whatIfReportKey(store, self), text, 'PX', KEPT_FOR_MS));
+      this.#published = news;
+    } catch {
+      // The next one follows in a second.
+    }
   }
 
   /** None of a process that has none. */
