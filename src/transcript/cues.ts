@@ -5,12 +5,12 @@
  */
 import { type Body, Measure, type Reading } from './form.ts';
 import type { Markup } from './cue-text.ts';
-import { Finder, isBlank, isDigit, LineScanner, type LineTable, skipBlanks, skipFormatCharacters } from './lines.ts';
-import { type CueSink, CueWriter } from './cue-writer.ts';
+import { CueWriter } from './cue-writer.ts';
+import { Finder, isDigit, Lines, skipBlanks, skipFormatCharacters } from './lines.ts';
 import type { Slices } from './slices.ts';
 import { SpeakerCounts, spokenLine } from './speakers.ts';
 import { matchEnd, type TimeRange } from './times.ts';
-import type { FormName, ParsedTranscript } from './turn-writer.ts';
+import type { FormName } from './turn-writer.ts';
 
 /** How one kind of cues is written. */
 export interface CueDialect {
@@ -39,38 +39,13 @@ interface CueHabits {
 }
 
 /** How the body reads as cues of the dialect; null if it has none. */
-export function* recogniseCues(body: Body, dialect: CueDialect): Slices<Reading | null> {
-  const { lines } = body;
-  const habits = yield* habitsOf(lines, dialect);
+export function* readCues({ text }: Body, dialect: CueDialect): Slices<Reading | null> {
+  const habits = yield* habitsOf(text, dialect);
   if (!habits.hasExact && !habits.hasLoose && dialect.contentStart === 0) return null;
-  const measure = new Measure();
-  const sink: CueSink = {
-    range: (_sliceStart, wordsStart, end) => {
-      measure.turn(wordsStart === end);
-      return null;
-    },
-    mark: () => measure.mark(),
-    note: () => {
-      measure.mark();
-      return null;
-    },
-    blank: () => measure.blank(),
-    words: () => measure.words(),
-  };
-  yield* new CueScanner(lines, dialect, habits, sink).scan();
-  const explained = measure.explained() + habits.headerLines;
-  return { explained, turns: () => readCues(lines, dialect, habits) };
+  return yield* new CueReader(text, dialect, habits).read();
 }
 
-function* readCues(table: LineTable, dialect: CueDialect, habits: CueHabits): Slices<ParsedTranscript> {
-  const { text } = table;
-  const writer = new CueWriter(text, dialect.markup, habits.speakers);
-  yield* new CueScanner(table, dialect, habits, writer).scan();
-  return yield* writer.finish(dialect.name);
-}
-
-function* habitsOf(table: LineTable, dialect: CueDialect): Slices<CueHabits> {
-  const { text } = table;
+function* habitsOf(text: string, dialect: CueDialect): Slices<CueHabits> {
   const habits: CueHabits = {
     hasExact: false,
     hasLoose: false,
@@ -78,7 +53,7 @@ function* habitsOf(table: LineTable, dialect: CueDialect): Slices<CueHabits> {
     speakers: new SpeakerCounts(),
     headerLines: 0,
   };
-  const lines = new LineScanner(table);
+  const lines = new Lines(text);
   const arrows = new Finder(text, dialect.arrow);
   /** The line before, and how many lines its paragraph has. */
   let [labelStart, labelEnd, paragraphLines] = [0, 0, 0];
@@ -86,7 +61,7 @@ function* habitsOf(table: LineTable, dialect: CueDialect): Slices<CueHabits> {
     const { start, end } = lines;
     if (lines.isDue) yield;
     if (start < dialect.contentStart) {
-      if (!isBlank(text, start, end)) habits.headerLines += 1;
+      if (!lines.isBlank) habits.headerLines += 1;
       continue;
     }
     const range = arrows.next(start) < end ? dialect.rangeAt(text, start, end) : null;
@@ -94,7 +69,7 @@ function* habitsOf(table: LineTable, dialect: CueDialect): Slices<CueHabits> {
     if (range?.quality === 'loose') habits.hasLoose = true;
     if (range !== null) {
       habits.label ??= labelOf(text.slice(labelStart, labelEnd), paragraphLines, dialect);
-    } else if (isBlank(text, start, end)) {
+    } else if (lines.isBlank) {
       paragraphLines = 0;
       continue;
     } else if (end - start < MAX_VOICE_LINE_UNITS) {
@@ -152,76 +127,94 @@ interface HeldLine {
 /** So many blank lines may stand between a counter and its range. */
 const MAX_BLANKS_BELOW_COUNTER = 3;
 
-/** Finds out what every line is, and reports it. */
-class CueScanner {
-  readonly #lines: LineTable;
+/** Finds out what every line is, and writes the cues. */
+class CueReader {
   readonly #text: string;
   readonly #dialect: CueDialect;
   readonly #habits: CueHabits;
-  readonly #sink: CueSink;
+  readonly #measure = new Measure();
+  readonly #writer: CueWriter;
   #held: HeldLine | null = null;
   /** The counter of the cue before. */
   #counter: number | null = null;
   #isAfterBlank = true;
   #isInNote = false;
 
-  constructor(lines: LineTable, dialect: CueDialect, habits: CueHabits, sink: CueSink) {
-    this.#lines = lines;
-    this.#text = lines.text;
+  constructor(text: string, dialect: CueDialect, habits: CueHabits) {
+    this.#text = text;
     this.#dialect = dialect;
     this.#habits = habits;
-    this.#sink = sink;
+    this.#writer = new CueWriter(text, dialect.markup, habits.speakers);
   }
 
-  *scan(): Slices<void> {
-    const lines = new LineScanner(this.#lines);
+  *read(): Slices<Reading> {
+    const lines = new Lines(this.#text);
     const arrows = new Finder(this.#text, this.#dialect.arrow);
     while (lines.advance()) {
       const { start, end } = lines;
       if (lines.isDue) yield;
       if (start < this.#dialect.contentStart) continue;
       const wordsStart = arrows.next(start) < end ? this.#wordsOnRange(start, end) : null;
-      const work = wordsStart === null ? this.#otherLine(start, end) : this.#range(start, wordsStart, end);
-      if (work !== null) yield* work;
+      if (wordsStart !== null) yield* this.#range(start, wordsStart, end);
+      else if (lines.isBlank) this.#blank(start, end);
+      else yield* this.#line(start, end);
     }
     this.#release();
+    const transcript = yield* this.#writer.finish(this.#dialect.name);
+    return { transcript, explained: this.#measure.explained() + this.#habits.headerLines };
   }
 
-  #range(start: number, wordsStart: number, end: number): Slices<void> | null {
+  *#range(start: number, wordsStart: number, end: number): Slices<void> {
     if (this.#held !== null && !this.#isLabel(this.#held)) this.#release();
     const label = this.#held;
-    if (label !== null) this.#sink.mark();
+    if (label !== null) this.#measure.mark();
     this.#counter = label?.counter ?? this.#counter;
     [this.#held, this.#isAfterBlank, this.#isInNote] = [null, false, false];
-    return this.#sink.range(label?.start ?? start, wordsStart, end);
+    this.#measure.turn(wordsStart === end);
+    yield* this.#writer.endPart();
+    this.#writer.beginCue(label?.start ?? start);
+    if (wordsStart < end) this.#writer.words(wordsStart, end);
   }
 
-  #otherLine(start: number, end: number): Slices<void> | null {
-    if (isBlank(this.#text, start, end)) {
-      const held = this.#held;
-      [this.#isAfterBlank, this.#isInNote] = [true, false];
-      if (held !== null && held.counter !== null && held.blanks.length < MAX_BLANKS_BELOW_COUNTER) {
-        held.blanks.push({ start, end });
-        return null;
-      }
-      this.#release();
-      this.#sink.blank(start, end);
-      return null;
+  #blank(start: number, end: number): void {
+    const held = this.#held;
+    [this.#isAfterBlank, this.#isInNote] = [true, false];
+    if (held !== null && held.counter !== null && held.blanks.length < MAX_BLANKS_BELOW_COUNTER) {
+      held.blanks.push({ start, end });
+      return;
     }
     this.#release();
+    this.#measure.blank();
+    this.#writer.blank(start, end);
+  }
+
+  *#line(start: number, end: number): Slices<void> {
+    this.#release();
     this.#isInNote ||= this.#isAfterBlank && matchEnd(NOTE, this.#text, start, end) !== null;
-    if (this.#isInNote) return this.#sink.note();
+    if (this.#isInNote) {
+      this.#measure.mark();
+      // Words below the note are parted from those above it.
+      yield* this.#writer.endPart();
+      return;
+    }
     this.#held = this.#heldLine(start, end);
-    if (this.#held === null) this.#sink.words(start, end);
+    if (this.#held === null) this.#words(start, end);
     this.#isAfterBlank = false;
-    return null;
+  }
+
+  #words(start: number, end: number): void {
+    this.#measure.words();
+    this.#writer.words(start, end);
   }
 
   /** Reports the held line as words. */
   #release(): void {
     if (this.#held === null) return;
-    this.#sink.words(this.#held.start, this.#held.end);
-    for (const { start, end } of this.#held.blanks) this.#sink.blank(start, end);
+    this.#words(this.#held.start, this.#held.end);
+    for (const { start, end } of this.#held.blanks) {
+      this.#measure.blank();
+      this.#writer.blank(start, end);
+    }
     this.#held = null;
   }
 

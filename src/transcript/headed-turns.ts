@@ -1,11 +1,10 @@
 /** Turns below a line with the speaker's name and a time: `Mara Quint  0:03`, `[Mara] 11:02:09`, `0:03 - Mara`, ... */
 import { type Body, type Form, Measure, type Reading } from './form.ts';
-import { isBlank, LineScanner, type LineTable, skipBlanks, skipFormatCharacters } from './lines.ts';
-import { Preamble } from './plain.ts';
+import { Lines, skipBlanks, skipFormatCharacters } from './lines.ts';
 import type { Slices } from './slices.ts';
 import { isName, SpeakerCounts } from './speakers.ts';
 import { TIME_SPAN_PATTERN } from './times.ts';
-import { type ParsedTranscript, TurnWriter } from './turn-writer.ts';
+import { TurnWriter } from './turn-writer.ts';
 
 const MAX_HEADER_UNITS = 200;
 const NAME = String.raw`(?<name>\S.{0,120}?)`;
@@ -55,6 +54,10 @@ class Headers {
   /** The most frequent style, once it was asked for. */
   #main: StyleCount | undefined;
 
+  get isEmpty(): boolean {
+    return this.#counts.size === 0;
+  }
+
   add({ name, style }: Header, isAfterBlank: boolean): void {
     const count = this.#counts.get(style) ?? { style, names: new SpeakerCounts(), total: 0, afterBlank: 0 };
     count.names.add(name);
@@ -80,79 +83,49 @@ class Headers {
 
 export const headedTurns: Form = {
   name: 'headed turns',
-  *recognise(body: Body): Slices<Reading | null> {
-    const headers = yield* findHeaders(body.lines);
+  *read({ text }: Body): Slices<Reading | null> {
+    const headers = yield* findHeaders(text);
+    if (headers.isEmpty) return null;
     const measure = new Measure();
-    yield* scanHeaded(body.lines, headers, {
-      header: () => measure.turn(true),
-      blank: () => measure.blank(),
-      words: () => measure.words(),
-    });
+    const writer = new TurnWriter(text);
+    const lines = new Lines(text);
+    let [isAfterBlank, isFirstLine] = [true, false];
+    while (lines.advance()) {
+      const { start, end, isBlank } = lines;
+      if (lines.isDue) yield;
+      const header = isBlank ? null : headerAt(text, start, end);
+      if (header !== null && headers.includes(header, isAfterBlank)) {
+        measure.turn(true);
+        writer.beginTurn(start);
+        writer.addString(`${header.name}: `);
+        isFirstLine = true;
+      } else if (isBlank) {
+        measure.blank();
+        writer.blank(start, end);
+      } else {
+        measure.words();
+        writer.words(isFirstLine ? skipBlanks(text, start, end) : start, end);
+        isFirstLine = false;
+      }
+      isAfterBlank = isBlank;
+    }
     // A list of chapters has such lines too, and nothing below them.
     if (measure.turnsWithWords * 2 < measure.turns || measure.turns === 0) return null;
-    return { explained: measure.explained(), turns: () => readHeaded(body.lines, headers) };
+    return { transcript: writer.finish('headed turns'), explained: measure.explained() };
   },
 };
 
-interface HeadedSink {
-  header(name: string, start: number): void;
-  blank(start: number, end: number): void;
-  words(start: number, end: number): void;
-}
-
-function* findHeaders(table: LineTable): Slices<Headers> {
-  const { text } = table;
+function* findHeaders(text: string): Slices<Headers> {
   const headers = new Headers();
   let isAfterBlank = true;
-  const lines = new LineScanner(table);
+  const lines = new Lines(text);
   while (lines.advance()) {
     if (lines.isDue) yield;
     const header = headerAt(text, lines.start, lines.end);
     if (header !== null) headers.add(header, isAfterBlank);
-    isAfterBlank = header === null && isBlank(text, lines.start, lines.end);
+    isAfterBlank = lines.isBlank;
   }
   return headers;
-}
-
-function* scanHeaded(table: LineTable, headers: Headers, sink: HeadedSink): Slices<void> {
-  const { text } = table;
-  const lines = new LineScanner(table);
-  let isAfterBlank = true;
-  while (lines.advance()) {
-    const { start, end } = lines;
-    if (lines.isDue) yield;
-    const header = headerAt(text, start, end);
-    const isLineBlank = header === null && isBlank(text, start, end);
-    if (header !== null && headers.includes(header, isAfterBlank)) sink.header(header.name, start);
-    else if (isLineBlank) sink.blank(start, end);
-    else sink.words(start, end);
-    isAfterBlank = isLineBlank;
-  }
-}
-
-function* readHeaded(table: LineTable, headers: Headers): Slices<ParsedTranscript> {
-  const { text } = table;
-  const writer = new TurnWriter(text);
-  const preamble = new Preamble(writer);
-  let [isInTurn, isFirstLine] = [false, false];
-  yield* scanHeaded(table, headers, {
-    header: (name, start) => {
-      writer.beginTurn(start);
-      writer.addString(`${name}: `);
-      isInTurn = true;
-      isFirstLine = true;
-    },
-    blank: (start, end) => {
-      if (isInTurn) writer.addBlankLine(start, end);
-      else preamble.endParagraph();
-    },
-    words: (start, end) => {
-      if (isInTurn) writer.addLine(isFirstLine ? skipBlanks(text, start, end) : start, end);
-      else preamble.line(start, end);
-      isFirstLine = false;
-    },
-  });
-  return writer.finish('headed turns');
 }
 
 /** The header that the line looks like, if it does. */

@@ -2,7 +2,6 @@
  * JSON of the common vendors: a list of objects that each hold words and a speaker or a time. The list is the body itself,
  * or stands somewhere in an object under a name such as `utterances`.
  */
-import type { Body, Form, Reading } from './form.ts';
 import { JsonScanner, type Token } from './json-scanner.ts';
 import { Finder, skipFormatCharacters } from './lines.ts';
 import { Pace, type Slices } from './slices.ts';
@@ -30,23 +29,25 @@ const NAMES: readonly string[] = 'name|display_name|displayName|id'.split('|');
 const TIME = /^(?:start|end|begin|offset|from|to|at|ts)(?:$|_|[A-Z])|time/i;
 /** Sentences within an utterance, which are its words if it has no others. */
 const SENTENCES = 'sentences';
+/** So many of them are written at once. */
+const MAX_PARTS = 1024;
+/** A string of such characters only is what stands between its quotes, as it is. */
+const PLAIN = /^[^\\\p{Cc}]*$/u;
 /** So much of a string is decoded at once. */
 const MAX_DECODED_UNITS = 32_768;
 
-export const jsonUtterances: Form = {
-  name: 'json',
-  *recognise({ text, lines }: Body): Slices<Reading | null> {
-    const start = skipFormatCharacters(text, 0, text.length);
-    const lists = yield* listsIn(text, start);
-    let empty: ParsedTranscript | null = null;
-    for (const list of lists.slice(0, MAX_TRIES)) {
-      const parsed = yield* new UtteranceReader(text, start, list).read();
-      if (parsed !== null && parsed.turnCount > 0) return { explained: lines.filledCount, turns: parsed };
-      empty ??= parsed;
-    }
-    return empty === null ? null : { explained: lines.filledCount, turns: empty };
-  },
-};
+/** The utterances of a JSON text; null if it is none, or has none. */
+export function* readUtterances(text: string): Slices<ParsedTranscript | null> {
+  const start = skipFormatCharacters(text, 0, text.length);
+  const lists = yield* listsIn(text, start);
+  let empty: ParsedTranscript | null = null;
+  for (const list of lists.slice(0, MAX_TRIES)) {
+    const parsed = yield* new UtteranceReader(text, start, list).read();
+    if (parsed !== null && parsed.turnCount > 0) return parsed;
+    empty ??= parsed;
+  }
+  return empty;
+}
 
 /** The names of the lists in the text, the likeliest first; none if it is no JSON. */
 function* listsIn(text: string, start: number): Slices<readonly string[]> {
@@ -187,6 +188,7 @@ class UtteranceReader {
     if (name === null) return false;
     if (name.trim() !== '') this.#writer.addString(`${name}: `);
     for (const [i, part] of parts.entries()) {
+      if (i % MAX_PARTS === MAX_PARTS - 1) yield;
       const text = yield* decoded(this.#text, part);
       if (text === null) return false;
       this.#writer.addString(i === 0 ? text : ` ${text}`);
@@ -220,6 +222,7 @@ function* decoded(text: string, { start, end }: Range): Slices<string | null> {
 
 /** Escapes can make lone surrogates even in a well-formed body; `decoded` sees to those. */
 function parseString(source: string): string | null {
+  if (PLAIN.test(source)) return source;
   try {
     const value: unknown = JSON.parse(`"${source}"`);
     return typeof value === 'string' ? value : null;

@@ -1,13 +1,13 @@
 /** SBV, YouTube's captions: a line `0:00:01.000,0:00:03.000`, the words, a blank line. */
-import { recogniseCues } from './cues.ts';
+import { readCues } from './cues.ts';
 import type { Body, Form, Reading } from './form.ts';
 import type { Slices } from './slices.ts';
 import { commaRangeAt } from './times.ts';
 
 export const sbv: Form = {
   name: 'sbv',
-  *recognise(body: Body): Slices<Reading | null> {
-    return yield* recogniseCues(body, {
+  *read(body: Body): Slices<Reading | null> {
+    return yield* readCues(body, {
       name: 'sbv',
       markup: 'common',
       arrow: ',',
