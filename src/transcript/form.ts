@@ -36,8 +36,6 @@ const MAX_PARAGRAPHS_PER_TURN = 8;
  */
 export class Measure {
   turns = 0;
-  /** Turns with at least one line of words. */
-  turnsWithWords = 0;
   #near = 0;
   #distant = 0;
   #paragraphs = 0;
@@ -54,7 +52,6 @@ export class Measure {
     this.#near += 1;
     this.#isNear = true;
     this.#isBare = isBare;
-    if (!isBare) this.turnsWithWords += 1;
   }
 
   mark(): void {
@@ -67,7 +64,6 @@ export class Measure {
     this.#line();
     if (this.#isNear || this.#isBare) this.#near += 1;
     else this.#distant += 1;
-    if (this.#isBare) this.turnsWithWords += 1;
     this.#isNear ||= this.#isBare;
     this.#isBare = false;
   }

@@ -2,14 +2,12 @@
 import { type Body, type Form, Measure, type Reading } from './form.ts';
 import { Lines, skipBlanks, skipFormatCharacters } from './lines.ts';
 import type { Slices } from './slices.ts';
-import { isName, SpeakerCounts } from './speakers.ts';
-import { TIME_SPAN_PATTERN } from './times.ts';
+import { isName, SpeakerCounts, spokenLine } from './speakers.ts';
+import { TIME_IN_BRACKETS as IN_BRACKETS, TIME_SPAN as TIME } from './times.ts';
 import { TurnWriter } from './turn-writer.ts';
 
 const MAX_HEADER_UNITS = 200;
 const NAME = String.raw`(?<name>\S.{0,120}?)`;
-const TIME = TIME_SPAN_PATTERN;
-const IN_BRACKETS = String.raw`(?:\[ ?${TIME} ?\]|\( ?${TIME} ?\))`;
 
 /** How a header is written. Prose can look like the weak ones by chance (`We start at 10:30`). */
 interface HeaderStyle {
@@ -23,7 +21,7 @@ const STYLES: readonly HeaderStyle[] = [
     pattern: new RegExp(String.raw`^\[(?<name>[^\[\]]{1,120})\][ \t]{0,8}(?:${TIME}|${IN_BRACKETS}):?$`),
     isWeak: false,
   },
-  { pattern: new RegExp(String.raw`^${NAME}[ \t]{0,8}${IN_BRACKETS}:?$`), isWeak: false },
+  { pattern: new RegExp(String.raw`^${NAME}[ \t]{0,8}${IN_BRACKETS}[:：]?$`), isWeak: false },
   { pattern: new RegExp(String.raw`^${NAME}(?:\t|[ \t\u00a0]{2,40})${TIME}$`), isWeak: false },
   { pattern: new RegExp(String.raw`^${NAME}[ \t]{1,8}[-–—|•·][ \t]{1,8}${TIME}$`), isWeak: false },
   { pattern: new RegExp(String.raw`^(?:${TIME}|${IN_BRACKETS})[ \t]{1,8}[-–—|•·][ \t]{1,8}${NAME}$`), isWeak: false },
@@ -31,6 +29,7 @@ const STYLES: readonly HeaderStyle[] = [
   { pattern: new RegExp(String.raw`^(?:${TIME}|${IN_BRACKETS})[ \t\u00a0]{1,8}${NAME}$`), isWeak: true },
 ];
 
+const A_TIME = /\d:\d\d/;
 const SENTENCE_END = /[.,…]$/;
 const SMALL_FIRST = /^\p{Ll}/u;
 const SMALL_WORD = /(?:^|\s)\p{Ll}/u;
@@ -88,8 +87,10 @@ export const headedTurns: Form = {
     if (headers.isEmpty) return null;
     const measure = new Measure();
     const writer = new TurnWriter(text);
+    /** Those who speak in the words. */
+    const speakers = new SpeakerCounts();
     const lines = new Lines(text);
-    let [isAfterBlank, isFirstLine] = [true, false];
+    let [isAfterBlank, isFirstLine, turnsWithWords] = [true, false, 0];
     while (lines.advance()) {
       const { start, end, isBlank } = lines;
       if (lines.isDue) yield;
@@ -104,13 +105,18 @@ export const headedTurns: Form = {
         writer.blank(start, end);
       } else {
         measure.words();
+        if (isFirstLine && header === null) turnsWithWords += 1;
+        const spoken = spokenLine(text, start, end);
+        if (spoken !== null) speakers.add(text.slice(spoken.nameStart, spoken.nameEnd));
         writer.words(isFirstLine ? skipBlanks(text, start, end) : start, end);
         isFirstLine = false;
       }
       isAfterBlank = isBlank;
     }
-    // A list of chapters has such lines too, and nothing below them.
-    if (measure.turnsWithWords * 2 < measure.turns || measure.turns === 0) return null;
+    // Titles of sections have times as well, and below them the lines of those who speak.
+    if (speakers.repeats >= measure.turns) return null;
+    // A list of chapters has such lines too, and nothing else below them.
+    if (turnsWithWords * 2 < measure.turns) return null;
     return { transcript: writer.finish('headed turns'), explained: measure.explained() };
   },
 };
@@ -133,12 +139,13 @@ function headerAt(text: string, lineStart: number, end: number): Header | null {
   const start = skipFormatCharacters(text, lineStart, end);
   if (end - start > MAX_HEADER_UNITS) return null;
   const line = text.slice(start, end).trimEnd();
-  if (!/\d:\d\d/.test(line)) return null;
+  if (!A_TIME.test(line)) return null;
   const bare = line.startsWith('**') ? line.replaceAll('**', '') : line;
   for (const style of STYLES) {
     const name = style.pattern.exec(bare)?.groups?.['name']?.trim();
-    if (name === undefined) continue;
-    return isName(name, 0, name.length) && !/[:：]$/.test(name) && !/[:：]\s/.test(name) ? { name, style } : null;
+    // A name that holds a time is half a range: another style may see the whole.
+    if (name === undefined || A_TIME.test(name)) continue;
+    return isName(name, 0, name.length) && !/[:：](?:\s|$)/.test(name) ? { name, style } : null;
   }
   return null;
 }

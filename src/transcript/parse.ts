@@ -6,7 +6,7 @@
 import type { TranscriptFormat } from '../domain/records.ts';
 import type { Form, Reading } from './form.ts';
 import { headedTurns } from './headed-turns.ts';
-import { readUtterances } from './json-utterances.ts';
+import { readJson } from './json-utterances.ts';
 import { Lines } from './lines.ts';
 import { readParagraphs } from './paragraphs.ts';
 import { sbv } from './sbv.ts';
@@ -21,14 +21,14 @@ const FORMS: readonly Form[] = [webVtt, subRip, sbv, headedTurns, spokenLines];
 
 /**
  * Reads a body of any content; never throws. `declared` is what the store says; null if it doesn't know. JSON is not made
- * of lines, and is utterances or not. Else the form that explains most of the lines wins, if it explains more than half
+ * of lines, so it is read before them. Else the form that explains most of the lines wins, if it explains more than half
  * (T11); otherwise paragraphs are the turns (T9: a body in no known form). In slices, because 2 MB take some tens of
  * milliseconds.
  */
 export function* parseSlices(body: string, declared: TranscriptFormat | null): Slices<ParsedTranscript> {
   const text = body.toWellFormed();
-  const utterances = yield* readUtterances(text);
-  if (utterances !== null) return utterances;
+  const json = yield* readJson(text);
+  if (json !== null) return json;
   const lineCount = yield* countLines(text);
   // Nothing was said, which any form can say.
   if (lineCount === 0) return new TurnWriter(text).finish('spoken lines');

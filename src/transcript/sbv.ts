@@ -2,7 +2,10 @@
 import { readCues } from './cues.ts';
 import type { Body, Form, Reading } from './form.ts';
 import type { Slices } from './slices.ts';
-import { commaRangeAt } from './times.ts';
+import { AFTER_RANGE, matchEnd, rangeStart, type TimeRange } from './times.ts';
+
+const TIME = String.raw`\d{1,3}:\d{1,2}:\d{1,2}\.\d{1,9}`;
+const RANGE = new RegExp(String.raw`${TIME},[ \t]{0,4}${TIME}${AFTER_RANGE}`, 'y');
 
 export const sbv: Form = {
   name: 'sbv',
@@ -11,9 +14,15 @@ export const sbv: Form = {
       name: 'sbv',
       markup: 'common',
       arrow: ',',
-      rangeAt: commaRangeAt,
+      rangeAt,
       contentStart: 0,
       hasIdentifiers: false,
     });
   },
 };
+
+function rangeAt(text: string, start: number, end: number): TimeRange | null {
+  const position = rangeStart(text, start, end);
+  const rangeEnd = position === -1 ? null : matchEnd(RANGE, text, position, end);
+  return rangeEnd === null ? null : { quality: 'exact', hasHours: true, end: rangeEnd };
+}

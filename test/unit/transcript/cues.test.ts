@@ -120,6 +120,11 @@ describe('SubRip', () => {
     expect(slicesOf(parsed).map((slice) => slice.slice(0, 3))).toEqual(['1\n0', '2 \n', '3\n0']);
   });
 
+  test('T2: format characters around counters and ranges are skipped', () => {
+    const body = `\ufeff\u200e1\n\u202a${range(1)}\u202c\nAnna: one\n\n\u200e2\n\u202a${range(2)}\u202c\ntwo`;
+    expect(read(body)).toEqual(['subrip', 'Anna: one', 'two']);
+  });
+
   test('T2a: a number above a range is a counter only in a file that has counters, and in their order', () => {
     expect(read(`${range(1)}\nHow many?\n\n${range(2)}\n250\n${range(3)}\nNo.`)).toEqual([
       'subrip',
