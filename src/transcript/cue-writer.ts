@@ -59,10 +59,10 @@ export class CueWriter {
     const payload = this.#text.slice(this.#start, this.#end);
     const isPlain = this.#marks.every((finder) => finder.next(this.#start) >= this.#end);
     const text = isPlain ? payload : (spokenMetadata(payload) ?? (yield* cueTextSlices(payload, this.#markup)));
-    if (this.#hasWords) this.#writer.addString('\n\n');
+    if (this.#hasWords) this.#writer.add('\n\n');
     const firstLineEnd = text.slice(0, MAX_NAME_UNITS).indexOf('\n');
     const name = firstLineEnd === -1 ? '' : text.slice(0, firstLineEnd).trim();
-    this.#writer.addString(this.#speakers.of(name) > 0 ? `${name}: ${text.slice(firstLineEnd + 1)}` : text);
+    this.#writer.add(this.#speakers.of(name) > 0 ? `${name}: ${text.slice(firstLineEnd + 1)}` : text);
     this.#start = -1;
     this.#hasWords = true;
   }

@@ -98,7 +98,7 @@ export const headedTurns: Form = {
       if (header !== null && headers.includes(header, isAfterBlank)) {
         measure.turn(true);
         writer.beginTurn(start);
-        writer.addString(`${header.name}: `);
+        writer.add(`${header.name}: `);
         isFirstLine = true;
       } else if (isBlank) {
         measure.blank();

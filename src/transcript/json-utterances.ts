@@ -207,12 +207,12 @@ class UtteranceReader {
     this.#writer.beginTurn(start);
     const name = speaker === null ? '' : yield* decoded(this.#text, speaker);
     if (name === null) return false;
-    if (name.trim() !== '') this.#writer.addString(`${name}: `);
+    if (name.trim() !== '') this.#writer.add(`${name}: `);
     for (const [i, part] of parts.entries()) {
       if (i % MAX_PARTS === MAX_PARTS - 1) yield;
       const text = yield* decoded(this.#text, part);
       if (text === null) return false;
-      this.#writer.addString(i === 0 ? text : joint + text);
+      this.#writer.add(i === 0 ? text : joint + text);
     }
     this.#utterance = null;
     return true;

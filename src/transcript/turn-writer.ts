@@ -25,18 +25,10 @@ export interface ParsedTranscript {
   readonly sliceStarts: Column;
 }
 
-const LINE_FEED = 0x0a;
-
-/**
- * Positions given to it are of the body and never go back. Ranges of the body that follow one another stay one range,
- * and pieces are joined as they come, so that a body of tiny lines doesn't become a million small strings.
- */
+/** Positions given to it are of the body and never go back. */
 export class TurnWriter {
   readonly #body: string;
   readonly #pieces = new Pieces();
-  /** Written to neither of the two yet; an empty range can only be extended from its own place. */
-  #rangeStart = 0;
-  #rangeEnd = 0;
   #textLength = 0;
   readonly #textStarts = new Column();
   readonly #sliceStarts = new Column();
@@ -70,7 +62,7 @@ export class TurnWriter {
     if (this.#isPreamble && this.#isAfterBlank) this.#begin(start);
     this.#isAfterBlank = false;
     this.#goOn();
-    this.addRange(start, end);
+    this.add(this.#body.slice(start, end));
     this.#hasLine = true;
   }
 
@@ -82,21 +74,9 @@ export class TurnWriter {
     this.#blanks.add(`${this.#body.slice(start, end)}\n`);
   }
 
-  /** Adds a range of the body to the current turn as it is. */
-  addRange(start: number, end: number): void {
-    this.#textLength += end - start;
-    if (start !== this.#rangeEnd) {
-      this.#endRange();
-      this.#rangeStart = start;
-    }
-    this.#rangeEnd = end;
-  }
-
-  /** Adds text that does not stand in the body in this form. */
-  addString(text: string): void {
-    if (text === '') return;
+  /** Adds text to the current turn as it is. */
+  add(text: string): void {
     this.#textLength += text.length;
-    this.#endRange();
     this.#pieces.add(text);
   }
 
@@ -105,7 +85,6 @@ export class TurnWriter {
     if (turnCount === 0 && this.#body !== '') this.#sliceStarts.push(0);
     this.#sliceStarts.push(this.#body.length);
     this.#textStarts.push(turnCount === 0 ? 0 : this.#textLength + 1);
-    this.#endRange();
     return {
       body: this.#body,
       form,
@@ -117,7 +96,7 @@ export class TurnWriter {
   }
 
   #begin(sliceStart: number): void {
-    if (this.turnCount > 0) this.#addLineFeed();
+    if (this.turnCount > 0) this.add('\n');
     this.#sliceStarts.push(this.turnCount === 0 ? 0 : sliceStart);
     this.#textStarts.push(this.#textLength);
     this.#hasLine = false;
@@ -126,18 +105,8 @@ export class TurnWriter {
 
   /** Goes to a new line of the turn, if it has one already, and writes the blank lines that were noted before it. */
   #goOn(): void {
-    if (this.#hasLine) this.#addLineFeed();
-    if (this.#blanks !== null) this.addString(this.#blanks.toString());
+    if (this.#hasLine) this.add('\n');
+    if (this.#blanks !== null) this.add(this.#blanks.toString());
     this.#blanks = null;
-  }
-
-  #addLineFeed(): void {
-    if (this.#body.charCodeAt(this.#rangeEnd) === LINE_FEED) this.addRange(this.#rangeEnd, this.#rangeEnd + 1);
-    else this.addString('\n');
-  }
-
-  #endRange(): void {
-    if (this.#rangeEnd > this.#rangeStart) this.#pieces.add(this.#body.slice(this.#rangeStart, this.#rangeEnd));
-    this.#rangeStart = this.#rangeEnd;
   }
 }
