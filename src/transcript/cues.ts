@@ -18,8 +18,8 @@ export interface CueDialect {
   readonly markup: Markup;
   /** A line with a time range holds this. */
   readonly arrow: string;
-  /** The time range that begins between the two positions, behind white space; null if none does. */
-  rangeAt(text: string, start: number, end: number): TimeRange | null;
+  /** The time range that begins the line at the position, behind white space; null if none does. */
+  rangeAt(text: string, start: number): TimeRange | null;
   /** Where the cues and what stands above them begin, after a signature and its header. */
   readonly contentStart: number;
   /** Whether a line above a range may be an identifier that is no number. */
@@ -64,7 +64,7 @@ function* habitsOf(text: string, dialect: CueDialect): Slices<CueHabits> {
       if (!lines.isBlank) habits.headerLines += 1;
       continue;
     }
-    const range = arrows.next(start) < end ? dialect.rangeAt(text, start, end) : null;
+    const range = arrows.next(start) < end ? dialect.rangeAt(text, start) : null;
     if (range?.quality === 'exact') habits.hasExact = true;
     if (range?.quality === 'loose') habits.hasLoose = true;
     if (range !== null) {
@@ -113,19 +113,8 @@ const MAX_LABEL_UNITS = 200;
 /** An identifier does not end like words do. */
 const SENTENCE_END = /[.!?,…][ \t]*$/;
 
-/** A line that is a counter or an identifier if a time range follows. */
-interface HeldLine {
-  readonly start: number;
-  readonly end: number;
-  readonly isAfterBlank: boolean;
-  /** Null if it is no number. */
-  readonly counter: number | null;
-  /** The blank lines after it. */
-  readonly blanks: { readonly start: number; readonly end: number }[];
-}
-
 /** So many blank lines may stand between a counter and its range. */
-const MAX_BLANKS_BELOW_COUNTER = 3;
+const BLANK_LINES = /(?:[^\S\r\n]{0,99}(?:\r\n|[\r\n])){0,3}/y;
 
 /** Finds out what every line is, and writes the cues. */
 class CueReader {
@@ -134,8 +123,9 @@ class CueReader {
   readonly #habits: CueHabits;
   readonly #measure = new Measure();
   readonly #writer: CueWriter;
-  #held: HeldLine | null = null;
-  /** The counter of the cue before. */
+  /** Where the counter or the identifier begins whose range comes next; -1 if none does. */
+  #labelStart = -1;
+  /** The counter of the cue before, or of the one that comes. */
   #counter: number | null = null;
   #isAfterBlank = true;
   #isInNote = false;
@@ -154,110 +144,88 @@ class CueReader {
       const { start, end } = lines;
       if (lines.isDue) yield;
       if (start < this.#dialect.contentStart) continue;
-      const wordsStart = arrows.next(start) < end ? this.#wordsOnRange(start, end) : null;
+      const isBetweenCues = this.#isAfterBlank || this.#labelStart !== -1;
+      const wordsStart = arrows.next(start) < end ? this.#wordsOnRange(start, isBetweenCues) : null;
       if (wordsStart !== null) yield* this.#range(start, wordsStart, end);
       else if (lines.isBlank) this.#blank(start, end);
       else yield* this.#line(start, end);
     }
-    this.#release();
     const transcript = yield* this.#writer.finish(this.#dialect.name);
     return { transcript, explained: this.#measure.explained() + this.#habits.headerLines };
   }
 
   *#range(start: number, wordsStart: number, end: number): Slices<void> {
-    if (this.#held !== null && !this.#isLabel(this.#held)) this.#release();
-    const label = this.#held;
-    if (label !== null) this.#measure.mark();
-    this.#counter = label?.counter ?? this.#counter;
-    [this.#held, this.#isAfterBlank, this.#isInNote] = [null, false, false];
     this.#measure.turn(wordsStart === end);
     yield* this.#writer.endPart();
-    this.#writer.beginCue(label?.start ?? start);
+    this.#writer.beginCue(this.#labelStart === -1 ? start : this.#labelStart);
     if (wordsStart < end) this.#writer.words(wordsStart, end);
+    [this.#labelStart, this.#isAfterBlank, this.#isInNote] = [-1, false, false];
   }
 
   #blank(start: number, end: number): void {
-    const held = this.#held;
     [this.#isAfterBlank, this.#isInNote] = [true, false];
-    if (held !== null && held.counter !== null && held.blanks.length < MAX_BLANKS_BELOW_COUNTER) {
-      held.blanks.push({ start, end });
-      return;
-    }
-    this.#release();
+    // It stands between a counter and its range, not in the cue before.
+    if (this.#labelStart !== -1) return;
     this.#measure.blank();
     this.#writer.blank(start, end);
   }
 
   *#line(start: number, end: number): Slices<void> {
-    this.#release();
     this.#isInNote ||= this.#isAfterBlank && matchEnd(NOTE, this.#text, start, end) !== null;
     if (this.#isInNote) {
       this.#measure.mark();
       // Words below the note are parted from those above it.
       yield* this.#writer.endPart();
-      return;
+    } else if (this.#isLabel(start, end)) {
+      this.#measure.mark();
+      this.#labelStart = start;
+    } else {
+      this.#measure.words();
+      this.#writer.words(start, end);
+      this.#isAfterBlank = false;
     }
-    this.#held = this.#heldLine(start, end);
-    if (this.#held === null) this.#words(start, end);
-    this.#isAfterBlank = false;
   }
 
-  #words(start: number, end: number): void {
-    this.#measure.words();
-    this.#writer.words(start, end);
-  }
-
-  /** Reports the held line as words. */
-  #release(): void {
-    if (this.#held === null) return;
-    this.#words(this.#held.start, this.#held.end);
-    for (const { start, end } of this.#held.blanks) {
-      this.#measure.blank();
-      this.#writer.blank(start, end);
-    }
-    this.#held = null;
-  }
-
-  /** The line, if it may turn out to be a counter or an identifier, by what the file's first cue has. */
-  #heldLine(start: number, end: number): HeldLine | null {
+  /** Whether the line is the counter or the identifier of the range below it, by what the file's first cue has. */
+  #isLabel(start: number, end: number): boolean {
     const { label } = this.#habits;
-    if (label === null || label === 'none' || end - start > MAX_LABEL_UNITS) return null;
-    const counter = counterOf(this.#text.slice(start, end));
-    if (counter === null && (label === 'counter' || !this.#isAfterBlank)) return null;
-    return { start, end, isAfterBlank: this.#isAfterBlank, counter, blanks: [] };
-  }
-
-  /** Whether a line above a range is its counter or its identifier. */
-  #isLabel(line: HeldLine): boolean {
-    if (line.counter === null) return !SENTENCE_END.test(this.#text.slice(line.start, line.end));
-    if (this.#counter === null || line.counter === this.#counter + 1) return true;
-    return line.isAfterBlank && line.blanks.length === 0;
+    if (label === null || label === 'none' || end - start > MAX_LABEL_UNITS) return false;
+    const line = this.#text.slice(start, end);
+    const counter = counterOf(line);
+    if (counter === null && (label === 'counter' || !this.#isAfterBlank || SENTENCE_END.test(line))) return false;
+    const below = end + (this.#text.startsWith('\r\n', end) ? 2 : 1);
+    const rangeStart = matchEnd(BLANK_LINES, this.#text, below, this.#text.length) ?? below;
+    const isInOrder = counter !== null && (this.#counter === null || counter === this.#counter + 1);
+    if (!isInOrder && !(this.#isAfterBlank && rangeStart === below)) return false;
+    if (this.#wordsOnRange(rangeStart, true) === null) return false;
+    this.#counter = counter ?? this.#counter;
+    return true;
   }
 
   /**
-   * Where the words begin that stand on a line with a time range, `end` if none do; null if the line is none. A range
+   * Where the words begin that stand on a line with a time range, its end if none do; null if the line is none. A range
    * without fractions is one only in a file that has no better, a damaged one only between cues of a file with sound ones.
    */
-  #wordsOnRange(start: number, end: number): number | null {
+  #wordsOnRange(start: number, isBetweenCues: boolean): number | null {
     const { hasExact, hasLoose } = this.#habits;
-    const range = this.#dialect.rangeAt(this.#text, start, end);
+    const range = this.#dialect.rangeAt(this.#text, start);
     if (range === null) return null;
     if (range.quality === 'loose' && hasExact) return null;
-    const isBetweenCues = this.#isAfterBlank || this.#held !== null;
     if (range.quality === 'damaged' && !(isBetweenCues && (hasExact || hasLoose))) return null;
-    const wordsStart = skipSettings(this.#text, range.end, end);
-    return range.quality === 'loose' && wordsStart < end && !range.hasHours ? null : wordsStart;
+    const wordsStart = skipSettings(this.#text, range.end);
+    const hasWords = !'\r\n'.includes(this.#text.charAt(wordsStart));
+    return range.quality === 'loose' && hasWords && !range.hasHours ? null : wordsStart;
   }
 }
 
 const SETTING = /[ \t]{0,16}(?:align|line|position|size|vertical|region|[XY][12]):[^ \t\r\n]{1,100}(?=[ \t\r\n]|$)/y;
 
-/** Where the words begin after a time range and its settings; `end` if there are none. */
-function skipSettings(text: string, start: number, end: number): number {
+/** Where the words begin after a time range and its settings; the end of the line if there are none. */
+function skipSettings(text: string, start: number): number {
   let position = start;
   for (;;) {
-    const next = matchEnd(SETTING, text, position, end);
-    if (next === null) return skipBlanks(text, position, end);
+    const next = matchEnd(SETTING, text, position, text.length);
+    if (next === null) return skipBlanks(text, position, text.length);
     position = next;
   }
 }

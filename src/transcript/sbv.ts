@@ -21,8 +21,7 @@ export const sbv: Form = {
   },
 };
 
-function rangeAt(text: string, start: number, end: number): TimeRange | null {
-  const position = rangeStart(text, start, end);
-  const rangeEnd = position === -1 ? null : matchEnd(RANGE, text, position, end);
-  return rangeEnd === null ? null : { quality: 'exact', hasHours: true, end: rangeEnd };
+function rangeAt(text: string, lineStart: number): TimeRange | null {
+  const end = matchEnd(RANGE, text, rangeStart(text, lineStart), text.length);
+  return end === null ? null : { quality: 'exact', hasHours: true, end };
 }

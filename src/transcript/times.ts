@@ -61,22 +61,19 @@ const BAD_RANGE = new RegExp(
   String.raw`${BAD_TIME}[ \t]{0,16}(?:-{1,3}>|-- >|[–—]>|→)[ \t]{0,16}${BAD_TIME}${AFTER_RANGE}`,
   'y',
 );
-/** The range of WebVTT and SubRip, `00:01.000 --> 00:02.000`, that begins a line; null if the line begins otherwise. */
-export function arrowRangeAt(text: string, start: number, end: number): TimeRange | null {
-  const position = rangeStart(text, start, end);
-  if (position === -1) return null;
-  const sound = matchEnd(ARROW_RANGE, text, position, end);
+/** The range of WebVTT and SubRip, `00:01.000 --> 00:02.000`, that begins the line; null if it begins otherwise. */
+export function arrowRangeAt(text: string, lineStart: number): TimeRange | null {
+  const start = rangeStart(text, lineStart);
+  const sound = matchEnd(ARROW_RANGE, text, start, text.length);
   if (sound === null) {
-    const damaged = matchEnd(BAD_RANGE, text, position, end);
+    const damaged = matchEnd(BAD_RANGE, text, start, text.length);
     return damaged === null ? null : { quality: 'damaged', hasHours: true, end: damaged };
   }
-  const range = text.slice(position, sound);
+  const range = text.slice(start, sound);
   return { quality: /[.,]\d/.test(range) ? 'exact' : 'loose', hasHours: /:\d+:/.test(range), end: sound };
 }
 
-/** Where a digit or a minus begins the line, after blanks and format characters; -1 if none does. */
-export function rangeStart(text: string, start: number, end: number): number {
-  const position = skipBlanks(text, skipFormatCharacters(text, start, end), end);
-  const unit = text.charCodeAt(position);
-  return position < end && (isDigit(unit) || unit === 0x2d) ? position : -1;
+/** Where a range may begin on the line, after format characters and blanks. */
+export function rangeStart(text: string, lineStart: number): number {
+  return skipBlanks(text, skipFormatCharacters(text, lineStart, text.length), text.length);
 }

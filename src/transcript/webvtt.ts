@@ -37,7 +37,7 @@ function* headerEnd(text: string): Slices<number> {
   while (lines.advance()) {
     const { start, end, isBlank } = lines;
     if (lines.isDue) yield;
-    if (isInHeader && (isBlank || arrowRangeAt(text, start, end) !== null)) return start;
+    if (isInHeader && (isBlank || arrowRangeAt(text, start) !== null)) return start;
     if (isInHeader || isBlank) continue;
     if (!isSignature(text, skipFormatCharacters(text, start, end), end)) return 0;
     isInHeader = true;
