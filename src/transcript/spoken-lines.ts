@@ -51,9 +51,10 @@ export const spokenLines: Form = {
         writer.words(start, end);
       }
     }
-    const isRecurrent = speakers.repeats > 0;
+    // In a call speakers speak again; the colons of a manual or of minutes follow ever new words.
+    const isRecurrent = speakers.repeats * 2 > speakers.once;
     if (!isRecurrent && hasPreamble && measure.turns * 2 <= lineCount) return null;
-    // In doubt the store's word counts, and so does it that speakers speak again.
+    // In doubt the store's word counts, and so does it that speakers recur.
     const distant = declared === 'speaker_text' || (isRecurrent ? undefined : false);
     return { transcript: writer.finish('spoken lines'), explained: measure.explained(distant) };
   },

@@ -121,6 +121,14 @@ describe('spoken lines', () => {
   });
 });
 
+test('T11: a manual with ever new words before its colons is no conversation, many guests with a host are', () => {
+  const chapters = Array.from({ length: 12 }, (_, i) => `Step ${i + 1}: do this\nthen that\n\nor this`);
+  const manual = `How to\n\n${chapters.join('\n\n')}\n\nNote well: a\n\nNote well: b`;
+  expect(parseTranscript(manual, null).form).toBe(null);
+  const questions = Array.from({ length: 12 }, (_, i) => `Guest ${i + 1}: why?\n\nHost: so.\n\nAnd so on.`);
+  expect(parseTranscript(`Evening\n\n${questions.join('\n\n')}`, null).form).toBe('spoken lines');
+});
+
 describe('headed turns', () => {
   test.each([
     ['Anna Lee  0:03', 'Bo  0:09'],
