@@ -33,8 +33,10 @@ export class CueWriter {
     this.#marks = marks.map((mark) => new Finder(text, mark));
   }
 
-  beginCue(sliceStart: number): void {
+  /** `speaker` is empty if nothing but the cue's words names one. */
+  beginCue(sliceStart: number, speaker: string): void {
     this.#writer.beginTurn(sliceStart);
+    if (speaker !== '') this.#writer.add(`${speaker}: `);
     this.#isInCue = true;
     this.#hasWords = false;
   }

@@ -113,6 +113,8 @@ const MAX_LABEL_UNITS = 200;
 /** An identifier does not end like words do. */
 const SENTENCE_END = /[.!?,…][ \t]*$/;
 
+/** The identifiers of Webex, `1 "Mara Quint" (3465757440)`, name the speaker. */
+const NAMING_LABEL = /^\d+ "([^"]{1,100})" \(\d+\)[ \t]*$/;
 /** So many blank lines may stand between a counter and its range. */
 const BLANK_LINES = /(?:[^\S\r\n]{0,99}(?:\r\n|[\r\n])){0,3}/y;
 
@@ -125,6 +127,8 @@ class CueReader {
   readonly #writer: CueWriter;
   /** Where the counter or the identifier begins whose range comes next; -1 if none does. */
   #labelStart = -1;
+  /** The speaker whom it names. */
+  #labelName = '';
   /** The counter of the cue before, or of the one that comes. */
   #counter: number | null = null;
   #isAfterBlank = true;
@@ -157,9 +161,9 @@ class CueReader {
   *#range(start: number, wordsStart: number, end: number): Slices<void> {
     this.#measure.turn(wordsStart === end);
     yield* this.#writer.endPart();
-    this.#writer.beginCue(this.#labelStart === -1 ? start : this.#labelStart);
+    this.#writer.beginCue(this.#labelStart === -1 ? start : this.#labelStart, this.#labelName);
     if (wordsStart < end) this.#writer.words(wordsStart, end);
-    [this.#labelStart, this.#isAfterBlank, this.#isInNote] = [-1, false, false];
+    [this.#labelStart, this.#labelName, this.#isAfterBlank, this.#isInNote] = [-1, '', false, false];
   }
 
   #blank(start: number, end: number): void {
@@ -199,6 +203,7 @@ class CueReader {
     if (!isInOrder && !(this.#isAfterBlank && rangeStart === below)) return false;
     if (this.#wordsOnRange(rangeStart, true) === null) return false;
     this.#counter = counter ?? this.#counter;
+    this.#labelName = NAMING_LABEL.exec(line)?.[1]?.trim() ?? '';
     return true;
   }
 

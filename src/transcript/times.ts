@@ -13,7 +13,7 @@ const TIME_BEFORE = new RegExp(
   'y',
 );
 const TIME_AFTER = new RegExp(String.raw`[ \t]{0,8}${TIME_IN_BRACKETS}[ \t]{0,8}$`);
-const ONLY_TIME = new RegExp(String.raw`[ \t]{0,16}(?:${TIME_IN_BRACKETS}|${TIME_SPAN})[ \t]{0,16}`, 'y');
+const ONLY_TIME = new RegExp(String.raw`(?:#{1,6} )?[ \t]{0,16}(?:${TIME_IN_BRACKETS}|${TIME_SPAN})[ \t]{0,16}`, 'y');
 const MAX_ONLY_TIME_UNITS = 100;
 
 /** Where the line goes on after a time and what sets it off from a name; `start` if it does not begin with a time. */
@@ -28,7 +28,7 @@ export function nameEndBeforeTime(text: string, start: number, end: number): num
   return start + (TIME_AFTER.exec(text.slice(start, end))?.index ?? end - start);
 }
 
-/** Whether there is a time between the two positions, and nothing else but blanks. */
+/** Whether there is a time between the two positions, as a heading of Markdown or not, and nothing else but blanks. */
 export function isOnlyTime(text: string, start: number, end: number): boolean {
   if (end - start > MAX_ONLY_TIME_UNITS) return false;
   return matchEnd(ONLY_TIME, text, start, end) === end;

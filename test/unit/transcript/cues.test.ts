@@ -94,6 +94,11 @@ describe('WebVTT', () => {
     expect(textsOf(parsed)).toEqual(['a', 'b\n\nnot an\nidentifier', 'c']);
   });
 
+  test('T10: an identifier of Webex names the speaker', () => {
+    const body = `WEBVTT\n\n1 "Anna Lee" (123)\n${range(1)}\nOne.\n\n2 "Bo" (45)\n${range(2)}\n\nid\n${range(3)}\nx`;
+    expect(read(body)).toEqual(['webvtt', 'Anna Lee: One.', 'Bo: ', 'x']);
+  });
+
   test('T2a: in a file without identifiers, a line above a range is words, a sentence always', () => {
     expect(read(`WEBVTT\n\n${range(1)}\none\n\ntwo\n${range(2)}\nthree`)).toEqual(['webvtt', 'one\n\ntwo', 'three']);
     expect(read(`WEBVTT\n\nid\n${range(1)}\none\n\nYes.\n${range(2)}\nthree`)).toEqual([

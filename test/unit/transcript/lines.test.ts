@@ -59,8 +59,9 @@ describe('spoken lines', () => {
     '**Bo',
     'see https://example.com/',
     '12:30',
+    '### 00:50:00',
   ])('T10: %s is no spoken line', (line) => {
-    const isTime = line === '12:30';
+    const isTime = line === '12:30' || line.startsWith('#');
     expect(read(`Bo: y\n${line}\nBo: z`)).toEqual(['spoken lines', isTime ? 'Bo: y' : `Bo: y\n${line}`, 'Bo: z']);
   });
 
