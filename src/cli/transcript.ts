@@ -75,7 +75,7 @@ function readFileOrThrow(path: string): Buffer {
 
 function turnsOf({ text, textStarts, turnCount }: ParsedTranscript): Turn[] {
   return Array.from({ length: turnCount }, (_, index) => {
-    return { index, text: text.slice(textStarts[index], (textStarts[index + 1] ?? 0) - 1) };
+    return { index, text: text.slice(textStarts.at(index), textStarts.at(index + 1) - 1) };
   });
 }
 

@@ -1,14 +1,22 @@
-/** A column of integers that grows piece by piece: growing never copies what is there. */
+/** A column of integers that grows chunk by chunk, so that neither growing nor finishing a long one copies it. */
 
 const CHUNK = 65_536;
 
 export class Column {
-  readonly #full: Int32Array[] = [];
+  readonly #chunks: Int32Array[] = [];
   #last = new Int32Array(256);
   #lastLength = 0;
 
+  constructor() {
+    this.#chunks.push(this.#last);
+  }
+
   get length(): number {
-    return this.#full.length * CHUNK + this.#lastLength;
+    return (this.#chunks.length - 1) * CHUNK + this.#lastLength;
+  }
+
+  get byteLength(): number {
+    return (this.#chunks.length - 1) * CHUNK * Int32Array.BYTES_PER_ELEMENT + this.#last.byteLength;
   }
 
   push(value: number): void {
@@ -17,22 +25,23 @@ export class Column {
     this.#lastLength += 1;
   }
 
-  toArray(): Int32Array {
-    const all = new Int32Array(this.length);
-    for (const [i, chunk] of this.#full.entries()) all.set(chunk, i * CHUNK);
-    all.set(this.#last.subarray(0, this.#lastLength), this.#full.length * CHUNK);
-    return all;
+  /** Throws a RangeError if the column has no value there. */
+  at(index: number): number {
+    const value = index < this.length ? this.#chunks[Math.floor(index / CHUNK)]?.[index % CHUNK] : undefined;
+    if (value === undefined) throw new RangeError(`no value ${index} in a column of ${this.length}`);
+    return value;
   }
 
   #grow(): void {
-    if (this.#last.length < CHUNK) {
+    if (this.#last.length === CHUNK) {
+      this.#last = new Int32Array(CHUNK);
+      this.#lastLength = 0;
+    } else {
       const grown = new Int32Array(this.#last.length * 2);
       grown.set(this.#last);
       this.#last = grown;
-      return;
+      this.#chunks.pop();
     }
-    this.#full.push(this.#last);
-    this.#last = new Int32Array(CHUNK);
-    this.#lastLength = 0;
+    this.#chunks.push(this.#last);
   }
 }

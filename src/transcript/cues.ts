@@ -5,12 +5,12 @@
  */
 import { type Body, Measure, type Reading } from './form.ts';
 import type { Markup } from './cue-text.ts';
-import { Finder, isBlank, isDigit, LineScanner, type LineTable, skipBlanks, skipFormatCharacters } from './lines.ts';
-import { type CueSink, CueWriter } from './cue-writer.ts';
+import { CueWriter } from './cue-writer.ts';
+import { Finder, isDigit, Lines, skipBlanks, skipFormatCharacters } from './lines.ts';
 import type { Slices } from './slices.ts';
 import { SpeakerCounts, spokenLine } from './speakers.ts';
 import { matchEnd, type TimeRange } from './times.ts';
-import type { FormName, ParsedTranscript } from './turn-writer.ts';
+import type { FormName } from './turn-writer.ts';
 
 /** How one kind of cues is written. */
 export interface CueDialect {
@@ -18,8 +18,8 @@ export interface CueDialect {
   readonly markup: Markup;
   /** A line with a time range holds this. */
   readonly arrow: string;
-  /** The time range that begins between the two positions, behind white space; null if none does. */
-  rangeAt(text: string, start: number, end: number): TimeRange | null;
+  /** The time range that begins the line at the position, behind white space; null if none does. */
+  rangeAt(text: string, start: number): TimeRange | null;
   /** Where the cues and what stands above them begin, after a signature and its header. */
   readonly contentStart: number;
   /** Whether a line above a range may be an identifier that is no number. */
@@ -39,38 +39,13 @@ interface CueHabits {
 }
 
 /** How the body reads as cues of the dialect; null if it has none. */
-export function* recogniseCues(body: Body, dialect: CueDialect): Slices<Reading | null> {
-  const { lines } = body;
-  const habits = yield* habitsOf(lines, dialect);
+export function* readCues({ text }: Body, dialect: CueDialect): Slices<Reading | null> {
+  const habits = yield* habitsOf(text, dialect);
   if (!habits.hasExact && !habits.hasLoose && dialect.contentStart === 0) return null;
-  const measure = new Measure();
-  const sink: CueSink = {
-    range: (_sliceStart, wordsStart, end) => {
-      measure.turn(wordsStart === end);
-      return null;
-    },
-    mark: () => measure.mark(),
-    note: () => {
-      measure.mark();
-      return null;
-    },
-    blank: () => measure.blank(),
-    words: () => measure.words(),
-  };
-  yield* new CueScanner(lines, dialect, habits, sink).scan();
-  const explained = measure.explained() + habits.headerLines;
-  return { explained, turns: () => readCues(lines, dialect, habits) };
+  return yield* new CueReader(text, dialect, habits).read();
 }
 
-function* readCues(table: LineTable, dialect: CueDialect, habits: CueHabits): Slices<ParsedTranscript> {
-  const { text } = table;
-  const writer = new CueWriter(text, dialect.markup, habits.speakers);
-  yield* new CueScanner(table, dialect, habits, writer).scan();
-  return yield* writer.finish(dialect.name);
-}
-
-function* habitsOf(table: LineTable, dialect: CueDialect): Slices<CueHabits> {
-  const { text } = table;
+function* habitsOf(text: string, dialect: CueDialect): Slices<CueHabits> {
   const habits: CueHabits = {
     hasExact: false,
     hasLoose: false,
@@ -78,7 +53,7 @@ function* habitsOf(table: LineTable, dialect: CueDialect): Slices<CueHabits> {
     speakers: new SpeakerCounts(),
     headerLines: 0,
   };
-  const lines = new LineScanner(table);
+  const lines = new Lines(text);
   const arrows = new Finder(text, dialect.arrow);
   /** The line before, and how many lines its paragraph has. */
   let [labelStart, labelEnd, paragraphLines] = [0, 0, 0];
@@ -86,15 +61,15 @@ function* habitsOf(table: LineTable, dialect: CueDialect): Slices<CueHabits> {
     const { start, end } = lines;
     if (lines.isDue) yield;
     if (start < dialect.contentStart) {
-      if (!isBlank(text, start, end)) habits.headerLines += 1;
+      if (!lines.isBlank) habits.headerLines += 1;
       continue;
     }
-    const range = arrows.next(start) < end ? dialect.rangeAt(text, start, end) : null;
+    const range = arrows.next(start) < end ? dialect.rangeAt(text, start) : null;
     if (range?.quality === 'exact') habits.hasExact = true;
     if (range?.quality === 'loose') habits.hasLoose = true;
     if (range !== null) {
       habits.label ??= labelOf(text.slice(labelStart, labelEnd), paragraphLines, dialect);
-    } else if (isBlank(text, start, end)) {
+    } else if (lines.isBlank) {
       paragraphLines = 0;
       continue;
     } else if (end - start < MAX_VOICE_LINE_UNITS) {
@@ -138,133 +113,124 @@ const MAX_LABEL_UNITS = 200;
 /** An identifier does not end like words do. */
 const SENTENCE_END = /[.!?,…][ \t]*$/;
 
-/** A line that is a counter or an identifier if a time range follows. */
-interface HeldLine {
-  readonly start: number;
-  readonly end: number;
-  readonly isAfterBlank: boolean;
-  /** Null if it is no number. */
-  readonly counter: number | null;
-  /** The blank lines after it. */
-  readonly blanks: { readonly start: number; readonly end: number }[];
-}
-
+/** The identifiers of Webex, `1 "Mara Quint" (3465757440)`, name the speaker. */
+const NAMING_LABEL = /^\d+ "([^"]{1,100})" \(\d+\)[ \t]*$/;
 /** So many blank lines may stand between a counter and its range. */
-const MAX_BLANKS_BELOW_COUNTER = 3;
+const BLANK_LINES = /(?:[^\S\r\n]{0,99}(?:\r\n|[\r\n])){0,3}/y;
 
-/** Finds out what every line is, and reports it. */
-class CueScanner {
-  readonly #lines: LineTable;
+/** Finds out what every line is, and writes the cues. */
+class CueReader {
   readonly #text: string;
   readonly #dialect: CueDialect;
   readonly #habits: CueHabits;
-  readonly #sink: CueSink;
-  #held: HeldLine | null = null;
-  /** The counter of the cue before. */
+  readonly #measure = new Measure();
+  readonly #writer: CueWriter;
+  /** Where the counter or the identifier begins whose range comes next; -1 if none does. */
+  #labelStart = -1;
+  /** The speaker whom it names. */
+  #labelName = '';
+  /** The counter of the cue before, or of the one that comes. */
   #counter: number | null = null;
   #isAfterBlank = true;
   #isInNote = false;
 
-  constructor(lines: LineTable, dialect: CueDialect, habits: CueHabits, sink: CueSink) {
-    this.#lines = lines;
-    this.#text = lines.text;
+  constructor(text: string, dialect: CueDialect, habits: CueHabits) {
+    this.#text = text;
     this.#dialect = dialect;
     this.#habits = habits;
-    this.#sink = sink;
+    this.#writer = new CueWriter(text, dialect.markup, habits.speakers);
   }
 
-  *scan(): Slices<void> {
-    const lines = new LineScanner(this.#lines);
+  *read(): Slices<Reading> {
+    const lines = new Lines(this.#text);
     const arrows = new Finder(this.#text, this.#dialect.arrow);
     while (lines.advance()) {
       const { start, end } = lines;
       if (lines.isDue) yield;
       if (start < this.#dialect.contentStart) continue;
-      const wordsStart = arrows.next(start) < end ? this.#wordsOnRange(start, end) : null;
-      const work = wordsStart === null ? this.#otherLine(start, end) : this.#range(start, wordsStart, end);
-      if (work !== null) yield* work;
+      const isBetweenCues = this.#isAfterBlank || this.#labelStart !== -1;
+      const wordsStart = arrows.next(start) < end ? this.#wordsOnRange(start, isBetweenCues) : null;
+      if (wordsStart !== null) yield* this.#range(start, wordsStart, end);
+      else if (lines.isBlank) this.#blank(start, end);
+      else yield* this.#line(start, end);
     }
-    this.#release();
+    const transcript = yield* this.#writer.finish(this.#dialect.name);
+    return { transcript, explained: this.#measure.explained() + this.#habits.headerLines };
   }
 
-  #range(start: number, wordsStart: number, end: number): Slices<void> | null {
-    if (this.#held !== null && !this.#isLabel(this.#held)) this.#release();
-    const label = this.#held;
-    if (label !== null) this.#sink.mark();
-    this.#counter = label?.counter ?? this.#counter;
-    [this.#held, this.#isAfterBlank, this.#isInNote] = [null, false, false];
-    return this.#sink.range(label?.start ?? start, wordsStart, end);
+  *#range(start: number, wordsStart: number, end: number): Slices<void> {
+    this.#measure.turn(wordsStart === end);
+    yield* this.#writer.endPart();
+    this.#writer.beginCue(this.#labelStart === -1 ? start : this.#labelStart, this.#labelName);
+    if (wordsStart < end) this.#writer.words(wordsStart, end);
+    [this.#labelStart, this.#labelName, this.#isAfterBlank, this.#isInNote] = [-1, '', false, false];
   }
 
-  #otherLine(start: number, end: number): Slices<void> | null {
-    if (isBlank(this.#text, start, end)) {
-      const held = this.#held;
-      [this.#isAfterBlank, this.#isInNote] = [true, false];
-      if (held !== null && held.counter !== null && held.blanks.length < MAX_BLANKS_BELOW_COUNTER) {
-        held.blanks.push({ start, end });
-        return null;
-      }
-      this.#release();
-      this.#sink.blank(start, end);
-      return null;
-    }
-    this.#release();
+  #blank(start: number, end: number): void {
+    [this.#isAfterBlank, this.#isInNote] = [true, false];
+    // It stands between a counter and its range, not in the cue before.
+    if (this.#labelStart !== -1) return;
+    this.#measure.blank();
+    this.#writer.blank(start, end);
+  }
+
+  *#line(start: number, end: number): Slices<void> {
     this.#isInNote ||= this.#isAfterBlank && matchEnd(NOTE, this.#text, start, end) !== null;
-    if (this.#isInNote) return this.#sink.note();
-    this.#held = this.#heldLine(start, end);
-    if (this.#held === null) this.#sink.words(start, end);
-    this.#isAfterBlank = false;
-    return null;
+    if (this.#isInNote) {
+      this.#measure.mark();
+      // Words below the note are parted from those above it.
+      yield* this.#writer.endPart();
+    } else if (this.#isLabel(start, end)) {
+      this.#measure.mark();
+      this.#labelStart = start;
+    } else {
+      this.#measure.words();
+      this.#writer.words(start, end);
+      this.#isAfterBlank = false;
+    }
   }
 
-  /** Reports the held line as words. */
-  #release(): void {
-    if (this.#held === null) return;
-    this.#sink.words(this.#held.start, this.#held.end);
-    for (const { start, end } of this.#held.blanks) this.#sink.blank(start, end);
-    this.#held = null;
-  }
-
-  /** The line, if it may turn out to be a counter or an identifier, by what the file's first cue has. */
-  #heldLine(start: number, end: number): HeldLine | null {
+  /** Whether the line is the counter or the identifier of the range below it, by what the file's first cue has. */
+  #isLabel(start: number, end: number): boolean {
     const { label } = this.#habits;
-    if (label === null || label === 'none' || end - start > MAX_LABEL_UNITS) return null;
-    const counter = counterOf(this.#text.slice(start, end));
-    if (counter === null && (label === 'counter' || !this.#isAfterBlank)) return null;
-    return { start, end, isAfterBlank: this.#isAfterBlank, counter, blanks: [] };
-  }
-
-  /** Whether a line above a range is its counter or its identifier. */
-  #isLabel(line: HeldLine): boolean {
-    if (line.counter === null) return !SENTENCE_END.test(this.#text.slice(line.start, line.end));
-    if (this.#counter === null || line.counter === this.#counter + 1) return true;
-    return line.isAfterBlank && line.blanks.length === 0;
+    if (label === null || label === 'none' || end - start > MAX_LABEL_UNITS) return false;
+    const line = this.#text.slice(start, end);
+    const counter = counterOf(line);
+    if (counter === null && (label === 'counter' || !this.#isAfterBlank || SENTENCE_END.test(line))) return false;
+    const below = end + (this.#text.startsWith('\r\n', end) ? 2 : 1);
+    const rangeStart = matchEnd(BLANK_LINES, this.#text, below, this.#text.length) ?? below;
+    const isInOrder = counter !== null && (this.#counter === null || counter === this.#counter + 1);
+    if (!isInOrder && !(this.#isAfterBlank && rangeStart === below)) return false;
+    if (this.#wordsOnRange(rangeStart, true) === null) return false;
+    this.#counter = counter ?? this.#counter;
+    this.#labelName = NAMING_LABEL.exec(line)?.[1]?.trim() ?? '';
+    return true;
   }
 
   /**
-   * Where the words begin that stand on a line with a time range, `end` if none do; null if the line is none. A range
+   * Where the words begin that stand on a line with a time range, its end if none do; null if the line is none. A range
    * without fractions is one only in a file that has no better, a damaged one only between cues of a file with sound ones.
    */
-  #wordsOnRange(start: number, end: number): number | null {
+  #wordsOnRange(start: number, isBetweenCues: boolean): number | null {
     const { hasExact, hasLoose } = this.#habits;
-    const range = this.#dialect.rangeAt(this.#text, start, end);
+    const range = this.#dialect.rangeAt(this.#text, start);
     if (range === null) return null;
     if (range.quality === 'loose' && hasExact) return null;
-    const isBetweenCues = this.#isAfterBlank || this.#held !== null;
     if (range.quality === 'damaged' && !(isBetweenCues && (hasExact || hasLoose))) return null;
-    const wordsStart = skipSettings(this.#text, range.end, end);
-    return range.quality === 'loose' && wordsStart < end && !range.hasHours ? null : wordsStart;
+    const wordsStart = skipSettings(this.#text, range.end);
+    const hasWords = !'\r\n'.includes(this.#text.charAt(wordsStart));
+    return range.quality === 'loose' && hasWords && !range.hasHours ? null : wordsStart;
   }
 }
 
 const SETTING = /[ \t]{0,16}(?:align|line|position|size|vertical|region|[XY][12]):[^ \t\r\n]{1,100}(?=[ \t\r\n]|$)/y;
 
-/** Where the words begin after a time range and its settings; `end` if there are none. */
-function skipSettings(text: string, start: number, end: number): number {
+/** Where the words begin after a time range and its settings; the end of the line if there are none. */
+function skipSettings(text: string, start: number): number {
   let position = start;
   for (;;) {
-    const next = matchEnd(SETTING, text, position, end);
-    if (next === null) return skipBlanks(text, position, end);
+    const next = matchEnd(SETTING, text, position, text.length);
+    if (next === null) return skipBlanks(text, position, text.length);
     position = next;
   }
 }

@@ -1,6 +1,5 @@
 /** What a form of transcripts is, and the measure by which one is chosen (T11: the one that explains most lines). */
 import type { TranscriptFormat } from '../domain/records.ts';
-import type { LineTable } from './lines.ts';
 import type { Slices } from './slices.ts';
 import type { FormName, ParsedTranscript } from './turn-writer.ts';
 
@@ -8,7 +7,8 @@ import type { FormName, ParsedTranscript } from './turn-writer.ts';
 export interface Body {
   /** Well formed. */
   readonly text: string;
-  readonly lines: LineTable;
+  /** How many of its lines are not blank. */
+  readonly lineCount: number;
   /** The store's opinion; null if it has none. A hint: it settles a doubt, and nothing else. */
   readonly declared: TranscriptFormat | null;
 }
@@ -17,14 +17,13 @@ export interface Body {
 export interface Form {
   readonly name: FormName;
   /** How the body reads in this form; null if it does not. */
-  recognise(body: Body): Slices<Reading | null>;
+  read(body: Body): Slices<Reading | null>;
 }
 
 export interface Reading {
+  readonly transcript: ParsedTranscript;
   /** How many of the body's lines that are not blank this form explains, by the `Measure` below. */
   readonly explained: number;
-  /** Read already, or still to be. */
-  readonly turns: ParsedTranscript | (() => Slices<ParsedTranscript>);
 }
 
 /** Paragraphs count with a turn above them only if at least one in so many begins with a turn. */
@@ -37,8 +36,6 @@ const MAX_PARAGRAPHS_PER_TURN = 8;
  */
 export class Measure {
   turns = 0;
-  /** Turns with at least one line of words. */
-  turnsWithWords = 0;
   #near = 0;
   #distant = 0;
   #paragraphs = 0;
@@ -55,7 +52,6 @@ export class Measure {
     this.#near += 1;
     this.#isNear = true;
     this.#isBare = isBare;
-    if (!isBare) this.turnsWithWords += 1;
   }
 
   mark(): void {
@@ -68,7 +64,6 @@ export class Measure {
     this.#line();
     if (this.#isNear || this.#isBare) this.#near += 1;
     else this.#distant += 1;
-    if (this.#isBare) this.turnsWithWords += 1;
     this.#isNear ||= this.#isBare;
     this.#isBare = false;
   }

@@ -1,16 +1,13 @@
 /** Turns below a line with the speaker's name and a time: `Mara Quint  0:03`, `[Mara] 11:02:09`, `0:03 - Mara`, ... */
 import { type Body, type Form, Measure, type Reading } from './form.ts';
-import { isBlank, LineScanner, type LineTable, skipBlanks, skipFormatCharacters } from './lines.ts';
-import { Preamble } from './plain.ts';
+import { Lines, skipBlanks, skipFormatCharacters } from './lines.ts';
 import type { Slices } from './slices.ts';
-import { isName, SpeakerCounts } from './speakers.ts';
-import { TIME_SPAN_PATTERN } from './times.ts';
-import { type ParsedTranscript, TurnWriter } from './turn-writer.ts';
+import { isName, SpeakerCounts, spokenLine } from './speakers.ts';
+import { TIME_IN_BRACKETS as IN_BRACKETS, TIME_SPAN as TIME } from './times.ts';
+import { TurnWriter } from './turn-writer.ts';
 
 const MAX_HEADER_UNITS = 200;
 const NAME = String.raw`(?<name>\S.{0,120}?)`;
-const TIME = TIME_SPAN_PATTERN;
-const IN_BRACKETS = String.raw`(?:\[ ?${TIME} ?\]|\( ?${TIME} ?\))`;
 
 /** How a header is written. Prose can look like the weak ones by chance (`We start at 10:30`). */
 interface HeaderStyle {
@@ -24,7 +21,7 @@ const STYLES: readonly HeaderStyle[] = [
     pattern: new RegExp(String.raw`^\[(?<name>[^\[\]]{1,120})\][ \t]{0,8}(?:${TIME}|${IN_BRACKETS}):?$`),
     isWeak: false,
   },
-  { pattern: new RegExp(String.raw`^${NAME}[ \t]{0,8}${IN_BRACKETS}:?$`), isWeak: false },
+  { pattern: new RegExp(String.raw`^${NAME}[ \t]{0,8}${IN_BRACKETS}[:：]?$`), isWeak: false },
   { pattern: new RegExp(String.raw`^${NAME}(?:\t|[ \t\u00a0]{2,40})${TIME}$`), isWeak: false },
   { pattern: new RegExp(String.raw`^${NAME}[ \t]{1,8}[-–—|•·][ \t]{1,8}${TIME}$`), isWeak: false },
   { pattern: new RegExp(String.raw`^(?:${TIME}|${IN_BRACKETS})[ \t]{1,8}[-–—|•·][ \t]{1,8}${NAME}$`), isWeak: false },
@@ -32,6 +29,7 @@ const STYLES: readonly HeaderStyle[] = [
   { pattern: new RegExp(String.raw`^(?:${TIME}|${IN_BRACKETS})[ \t\u00a0]{1,8}${NAME}$`), isWeak: true },
 ];
 
+const A_TIME = /\d:\d\d/;
 const SENTENCE_END = /[.,…]$/;
 const SMALL_FIRST = /^\p{Ll}/u;
 const SMALL_WORD = /(?:^|\s)\p{Ll}/u;
@@ -54,6 +52,10 @@ class Headers {
   readonly #counts = new Map<HeaderStyle, StyleCount>();
   /** The most frequent style, once it was asked for. */
   #main: StyleCount | undefined;
+
+  get isEmpty(): boolean {
+    return this.#counts.size === 0;
+  }
 
   add({ name, style }: Header, isAfterBlank: boolean): void {
     const count = this.#counts.get(style) ?? { style, names: new SpeakerCounts(), total: 0, afterBlank: 0 };
@@ -80,79 +82,56 @@ class Headers {
 
 export const headedTurns: Form = {
   name: 'headed turns',
-  *recognise(body: Body): Slices<Reading | null> {
-    const headers = yield* findHeaders(body.lines);
+  *read({ text }: Body): Slices<Reading | null> {
+    const headers = yield* findHeaders(text);
+    if (headers.isEmpty) return null;
     const measure = new Measure();
-    yield* scanHeaded(body.lines, headers, {
-      header: () => measure.turn(true),
-      blank: () => measure.blank(),
-      words: () => measure.words(),
-    });
-    // A list of chapters has such lines too, and nothing below them.
-    if (measure.turnsWithWords * 2 < measure.turns || measure.turns === 0) return null;
-    return { explained: measure.explained(), turns: () => readHeaded(body.lines, headers) };
+    const writer = new TurnWriter(text);
+    /** Those who speak in the words. */
+    const speakers = new SpeakerCounts();
+    const lines = new Lines(text);
+    let [isAfterBlank, isFirstLine, turnsWithWords] = [true, false, 0];
+    while (lines.advance()) {
+      const { start, end, isBlank } = lines;
+      if (lines.isDue) yield;
+      const header = isBlank ? null : headerAt(text, start, end);
+      if (header !== null && headers.includes(header, isAfterBlank)) {
+        measure.turn(true);
+        writer.beginTurn(start);
+        writer.add(`${header.name}: `);
+        isFirstLine = true;
+      } else if (isBlank) {
+        measure.blank();
+        writer.blank(start, end);
+      } else {
+        measure.words();
+        if (isFirstLine && header === null) turnsWithWords += 1;
+        const spoken = spokenLine(text, start, end);
+        if (spoken !== null) speakers.add(text.slice(spoken.nameStart, spoken.nameEnd));
+        writer.words(isFirstLine ? skipBlanks(text, start, end) : start, end);
+        isFirstLine = false;
+      }
+      isAfterBlank = isBlank;
+    }
+    // Titles of sections have times as well, and below them the lines of those who speak.
+    if (speakers.repeats >= measure.turns) return null;
+    // A list of chapters has such lines too, and nothing else below them.
+    if (turnsWithWords * 2 < measure.turns) return null;
+    return { transcript: writer.finish('headed turns'), explained: measure.explained() };
   },
 };
 
-interface HeadedSink {
-  header(name: string, start: number): void;
-  blank(start: number, end: number): void;
-  words(start: number, end: number): void;
-}
-
-function* findHeaders(table: LineTable): Slices<Headers> {
-  const { text } = table;
+function* findHeaders(text: string): Slices<Headers> {
   const headers = new Headers();
   let isAfterBlank = true;
-  const lines = new LineScanner(table);
+  const lines = new Lines(text);
   while (lines.advance()) {
     if (lines.isDue) yield;
     const header = headerAt(text, lines.start, lines.end);
     if (header !== null) headers.add(header, isAfterBlank);
-    isAfterBlank = header === null && isBlank(text, lines.start, lines.end);
+    isAfterBlank = lines.isBlank;
   }
   return headers;
-}
-
-function* scanHeaded(table: LineTable, headers: Headers, sink: HeadedSink): Slices<void> {
-  const { text } = table;
-  const lines = new LineScanner(table);
-  let isAfterBlank = true;
-  while (lines.advance()) {
-    const { start, end } = lines;
-    if (lines.isDue) yield;
-    const header = headerAt(text, start, end);
-    const isLineBlank = header === null && isBlank(text, start, end);
-    if (header !== null && headers.includes(header, isAfterBlank)) sink.header(header.name, start);
-    else if (isLineBlank) sink.blank(start, end);
-    else sink.words(start, end);
-    isAfterBlank = isLineBlank;
-  }
-}
-
-function* readHeaded(table: LineTable, headers: Headers): Slices<ParsedTranscript> {
-  const { text } = table;
-  const writer = new TurnWriter(text);
-  const preamble = new Preamble(writer);
-  let [isInTurn, isFirstLine] = [false, false];
-  yield* scanHeaded(table, headers, {
-    header: (name, start) => {
-      writer.beginTurn(start);
-      writer.addString(`${name}: `);
-      isInTurn = true;
-      isFirstLine = true;
-    },
-    blank: (start, end) => {
-      if (isInTurn) writer.addBlankLine(start, end);
-      else preamble.endParagraph();
-    },
-    words: (start, end) => {
-      if (isInTurn) writer.addLine(isFirstLine ? skipBlanks(text, start, end) : start, end);
-      else preamble.line(start, end);
-      isFirstLine = false;
-    },
-  });
-  return writer.finish('headed turns');
 }
 
 /** The header that the line looks like, if it does. */
@@ -160,12 +139,13 @@ function headerAt(text: string, lineStart: number, end: number): Header | null {
   const start = skipFormatCharacters(text, lineStart, end);
   if (end - start > MAX_HEADER_UNITS) return null;
   const line = text.slice(start, end).trimEnd();
-  if (!/\d:\d\d/.test(line)) return null;
+  if (!A_TIME.test(line)) return null;
   const bare = line.startsWith('**') ? line.replaceAll('**', '') : line;
   for (const style of STYLES) {
     const name = style.pattern.exec(bare)?.groups?.['name']?.trim();
-    if (name === undefined) continue;
-    return isName(name, 0, name.length) && !/[:：]$/.test(name) && !/[:：]\s/.test(name) ? { name, style } : null;
+    // A name that holds a time is half a range: another style may see the whole.
+    if (name === undefined || A_TIME.test(name)) continue;
+    return isName(name, 0, name.length) && !/[:：](?:\s|$)/.test(name) ? { name, style } : null;
   }
   return null;
 }

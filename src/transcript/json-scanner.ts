@@ -3,8 +3,9 @@ import { Finder } from './lines.ts';
 
 /** Deeper than any transcript is, and shallow enough that nothing downstream is at risk. */
 const MAX_DEPTH = 64;
-/** So many escapes of one string are passed at once. */
+/** So many escapes of one string, or so much white space, is passed at once. */
 const MAX_ESCAPES = 4096;
+const MAX_SPACES = 65_536;
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;
@@ -30,7 +31,7 @@ export class JsonScanner {
   readonly #isObject: boolean[] = [];
   #position = 0;
   /** What may come: `first` is a member or a closing bracket, `next` a comma or a closing bracket. */
-  #expects: 'value' | 'first' | 'key' | 'next' = 'value';
+  #expects: 'value' | 'first' | 'key' | 'colon' | 'next' = 'value';
   /** Where the search for the end of a long string goes on; -1 outside of one. */
   #stringPosition = -1;
   /** The current token is `text.slice(start, end)`. */
@@ -52,15 +53,20 @@ export class JsonScanner {
   /** Goes to the next token. `later`: it takes long, call again. Null: the text is over, goes too deep or is no JSON. */
   next(): Token | 'later' | null {
     if (this.#stringPosition !== -1) return this.#endString();
-    let position = this.#skipSpace(this.#position);
-    if (this.#expects === 'next' && this.#text.charCodeAt(position) === COMMA && this.depth > 0) {
+    this.#skipSpace();
+    let unit = this.#text.charCodeAt(this.#position);
+    if (unit === COMMA && this.#expects === 'next' && this.depth > 0) {
       this.#expects = this.#isObject.at(-1) === true ? 'key' : 'value';
-      position = this.#skipSpace(position + 1);
+      unit = this.#skipMark();
+    } else if (unit === COLON && this.#expects === 'colon') {
+      this.#expects = 'value';
+      unit = this.#skipMark();
     }
+    const position = this.#position;
     this.start = position;
-    const unit = this.#text.charCodeAt(position);
+    if (isSpace(unit)) return 'later';
     if (unit === BRACKET_CLOSE || unit === BRACE_CLOSE) return this.#close(unit === BRACE_CLOSE);
-    if (this.#expects === 'next') return null;
+    if (this.#expects === 'next' || this.#expects === 'colon') return null;
     if (unit === QUOTE) {
       this.#stringPosition = position + 1;
       return this.#endString();
@@ -74,7 +80,7 @@ export class JsonScanner {
 
   /** Whether the text was one value, and nothing stands after it. */
   get isComplete(): boolean {
-    return this.depth === 0 && this.#expects === 'next' && this.#skipSpace(this.#position) === this.#text.length;
+    return this.depth === 0 && this.#expects === 'next' && this.#position === this.#text.length;
   }
 
   #expectsKey(): boolean {
@@ -91,7 +97,7 @@ export class JsonScanner {
   }
 
   #close(isObject: boolean): Token | null {
-    if (this.#isObject.at(-1) !== isObject || this.#expects === 'key' || this.#expects === 'value') return null;
+    if (this.#isObject.at(-1) !== isObject || (this.#expects !== 'first' && this.#expects !== 'next')) return null;
     this.#isObject.pop();
     return this.#found('close', this.start + 1);
   }
@@ -106,33 +112,31 @@ export class JsonScanner {
       }
       this.#stringPosition = -1;
       if (quote === this.#text.length) return null;
-      return this.#expectsKey() ? this.#key(quote + 1) : this.#found('string', quote + 1);
+      return this.#expectsKey() ? this.#found('key', quote + 1) : this.#found('string', quote + 1);
     }
     return 'later';
-  }
-
-  #key(end: number): Token | null {
-    const colon = this.#skipSpace(end);
-    if (this.#text.charCodeAt(colon) !== COLON) return null;
-    this.end = end;
-    this.#position = colon + 1;
-    this.#expects = 'value';
-    return 'key';
   }
 
   #found(token: Token, end: number): Token {
     this.end = end;
     this.#position = end;
-    this.#expects = 'next';
+    this.#expects = token === 'key' ? 'colon' : 'next';
     return token;
   }
 
-  #skipSpace(from: number): number {
-    let i = from;
-    for (;;) {
-      const unit = this.#text.charCodeAt(i);
-      if (unit !== 0x20 && unit !== 0x0a && unit !== 0x0d && unit !== 0x09) return i;
-      i += 1;
-    }
+  /** Skips the mark at the position and white space. Returns the unit that follows. */
+  #skipMark(): number {
+    this.#position += 1;
+    this.#skipSpace();
+    return this.#text.charCodeAt(this.#position);
   }
+
+  #skipSpace(): void {
+    const last = this.#position + MAX_SPACES;
+    while (this.#position < last && isSpace(this.#text.charCodeAt(this.#position))) this.#position += 1;
+  }
+}
+
+function isSpace(unit: number): boolean {
+  return unit === 0x20 || unit === 0x0a || unit === 0x0d || unit === 0x09;
 }

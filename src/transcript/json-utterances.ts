@@ -2,10 +2,10 @@
  * JSON of the common vendors: a list of objects that each hold words and a speaker or a time. The list is the body itself,
  * or stands somewhere in an object under a name such as `utterances`.
  */
-import type { Body, Form, Reading } from './form.ts';
 import { JsonScanner, type Token } from './json-scanner.ts';
 import { Finder, skipFormatCharacters } from './lines.ts';
 import { Pace, type Slices } from './slices.ts';
+import { readParagraphs } from './paragraphs.ts';
 import { type ParsedTranscript, TurnWriter } from './turn-writer.ts';
 
 /** The name of a list that is the whole body, and of what is no member. */
@@ -16,42 +16,50 @@ const NO_KEY = '[]';
  * turns, sentences and words.
  */
 const LISTS: readonly string[] = (
-  '|utterances|transcriptUtterances|segments|transcript|paragraphs|turns|monologues|sentences|entries|captions|cues' +
-  '|messages|transcripts|transcription|conversation|items|results'
+  '|utterances|transcriptUtterances|audio_segments|segments|transcript|paragraphs|turns|monologues|sentences|entries' +
+  '|captions|cues|messages|transcripts|transcription|conversation|data|items|results'
 ).split('|');
 /** So many lists are tried. */
 const MAX_TRIES = 4;
 /** Members in order of preference. */
 const WORDS: readonly string[] = 'text|transcript|body|content|spokenText|sentence|utterance'.split('|');
-const SPEAKERS: readonly string[] = 'speaker_name|speakerName|speaker|participant|user|name|speakerId|speaker_id'.split(
-  '|',
-);
+const SPEAKERS: readonly string[] =
+  'speaker_name|speakerName|speaker|participant|user|name|speakerId|speaker_id|speaker_label'.split('|');
 const NAMES: readonly string[] = 'name|display_name|displayName|id'.split('|');
-const TIME = /^(?:start|end|begin|offset|from|to|at|ts)(?:$|_|[A-Z])|time/i;
-/** Sentences within an utterance, which are its words if it has no others. */
-const SENTENCES = 'sentences';
+/** `topic`, `tokens` and `sentiment` are no times. */
+const TIME = /^(?:start|end|begin|offset|from|to|at|ts)(?:$|_|[A-Z])|^time|[^n]time|Time/;
+/**
+ * Lists of parts within an utterance, which are its words if it has no others: the member of a part that holds words, and
+ * what joins them.
+ */
+const PARTS: ReadonlyMap<string, { readonly member: string; readonly joint: string }> = new Map([
+  ['sentences', { member: 'text', joint: ' ' }],
+  ['words', { member: 'text', joint: ' ' }],
+  ['elements', { member: 'value', joint: '' }],
+]);
+/** So many of them are written at once. */
+const MAX_PARTS = 1024;
+/** A string of such characters only is what stands between its quotes, as it is. */
+const PLAIN = /^[^\\\p{Cc}]*$/u;
 /** So much of a string is decoded at once. */
 const MAX_DECODED_UNITS = 32_768;
 
-export const jsonUtterances: Form = {
-  name: 'json',
-  *recognise({ text, lines }: Body): Slices<Reading | null> {
-    const start = skipFormatCharacters(text, 0, text.length);
-    const lists = yield* listsIn(text, start);
-    let empty: ParsedTranscript | null = null;
-    for (const list of lists.slice(0, MAX_TRIES)) {
-      const parsed = yield* new UtteranceReader(text, start, list).read();
-      if (parsed !== null && parsed.turnCount > 0) return { explained: lines.filledCount, turns: parsed };
-      empty ??= parsed;
-    }
-    return empty === null ? null : { explained: lines.filledCount, turns: empty };
-  },
-};
+/** The utterances of a JSON text; null if it is none. JSON without utterances is in no form, whatever its lines look like. */
+export function* readJson(text: string): Slices<ParsedTranscript | null> {
+  const start = skipFormatCharacters(text, 0, text.length);
+  const lists = yield* listsIn(text, start);
+  if (lists === null) return null;
+  let empty: ParsedTranscript | null = null;
+  for (const list of lists.slice(0, MAX_TRIES)) {
+    const parsed = yield* new UtteranceReader(text, start, list).read();
+    if (parsed !== null && parsed.turnCount > 0) return parsed;
+    empty ??= parsed;
+  }
+  return empty ?? (yield* readParagraphs(text));
+}
 
-/** The names of the lists in the text, the likeliest first; none if it is no JSON. */
-function* listsIn(text: string, start: number): Slices<readonly string[]> {
-  const first = text.slice(start, start + 100).trimStart()[0];
-  if (first !== '[' && first !== '{' && first !== undefined) return [];
+/** The names of the lists in the text, the likeliest first; null if it is no array and no object of JSON. */
+function* listsIn(text: string, start: number): Slices<readonly string[] | null> {
   const scanner = new JsonScanner(text, start);
   const pace = new Pace();
   const found = new Set<string>();
@@ -59,10 +67,11 @@ function* listsIn(text: string, start: number): Slices<readonly string[]> {
   for (let token = scanner.next(); token !== null; token = scanner.next()) {
     if (token === 'later' || pace.isDue(scanner.start)) yield;
     if (token === 'later') continue;
+    if (scanner.depth === 0 && token !== 'close') return null;
     if (token === 'open' && text[scanner.start] === '[' && LISTS.includes(key)) found.add(key);
     key = token === 'key' ? text.slice(scanner.start + 1, Math.min(scanner.end - 1, scanner.start + 50)) : NO_KEY;
   }
-  return scanner.isComplete ? LISTS.filter((list) => found.has(list)) : [];
+  return scanner.isComplete ? LISTS.filter((list) => found.has(list)) : null;
 }
 
 interface Range {
@@ -74,8 +83,11 @@ interface Range {
 class Utterance {
   readonly start: number;
   words: Range | null = null;
+  /** Whether a member for words says that there are none. */
+  isWordless = false;
   speaker: Range | null = null;
-  readonly sentences: Range[] = [];
+  readonly parts: Range[] = [];
+  joint = '';
   /** Whether it has a speaker or a time, or says that it has none. */
   isSpeech = false;
   #wordsRank = Infinity;
@@ -92,8 +104,17 @@ class Utterance {
       this.words = value;
       this.#wordsRank = wordsRank;
     }
+    if (wordsRank !== -1 && isNull) this.isWordless = true;
     if (SPEAKERS.includes(key)) this.name(key, 0, isNull ? null : value);
     if (!isNull && TIME.test(key)) this.isSpeech = true;
+  }
+
+  /** A string within a list of parts. */
+  part(list: string, member: string, value: Range): void {
+    const kind = PARTS.get(list);
+    if (kind?.member !== member) return;
+    this.parts.push(value);
+    this.joint = kind.joint;
   }
 
   /** A name of the speaker, the given one of those that the member holds; null if it holds none. */
@@ -168,8 +189,8 @@ class UtteranceReader {
     } else if (level === 2 && token !== 'close' && SPEAKERS.includes(this.#key)) {
       const rank = NAMES.indexOf(this.#innerKey);
       if (rank !== -1) utterance.name(this.#key, rank, isEmpty ? null : value);
-    } else if (level === 3 && token === 'string' && this.#key === SENTENCES && this.#innerKey === 'text') {
-      utterance.sentences.push(value);
+    } else if (level === 3 && token === 'string' && utterance.words === null) {
+      utterance.part(this.#key, this.#innerKey, value);
     }
   }
 
@@ -179,17 +200,19 @@ class UtteranceReader {
   }
 
   /** Writes the utterance; false if it is none. */
-  *#endUtterance({ start, words, sentences, speaker, isSpeech }: Utterance): Slices<boolean> {
-    const parts = words === null ? sentences : [words];
-    if (parts.length === 0 || !isSpeech) return false;
+  *#endUtterance(utterance: Utterance): Slices<boolean> {
+    const { start, words, speaker, joint } = utterance;
+    const parts = words === null ? utterance.parts : [words];
+    if (!utterance.isSpeech || (parts.length === 0 && !utterance.isWordless)) return false;
     this.#writer.beginTurn(start);
     const name = speaker === null ? '' : yield* decoded(this.#text, speaker);
     if (name === null) return false;
-    if (name.trim() !== '') this.#writer.addString(`${name}: `);
+    if (name.trim() !== '') this.#writer.add(`${name}: `);
     for (const [i, part] of parts.entries()) {
+      if (i % MAX_PARTS === MAX_PARTS - 1) yield;
       const text = yield* decoded(this.#text, part);
       if (text === null) return false;
-      this.#writer.addString(i === 0 ? text : ` ${text}`);
+      this.#writer.add(i === 0 ? text : joint + text);
     }
     this.#utterance = null;
     return true;
@@ -220,6 +243,7 @@ function* decoded(text: string, { start, end }: Range): Slices<string | null> {
 
 /** Escapes can make lone surrogates even in a well-formed body; `decoded` sees to those. */
 function parseString(source: string): string | null {
+  if (PLAIN.test(source)) return source;
   try {
     const value: unknown = JSON.parse(`"${source}"`);
     return typeof value === 'string' ? value : null;

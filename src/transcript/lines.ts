@@ -1,10 +1,7 @@
 /** Lines of a body, found in one pass. A line ends at LF, CR LF or CR, and nowhere else (not at U+2028). */
-import { Column } from './column.ts';
-import { Pace, type Slices } from './slices.ts';
+import { Pace } from './slices.ts';
 
 const BYTE_ORDER_MARK = 0xfeff;
-const LINE_FEED = 0x0a;
-const CARRIAGE_RETURN = 0x0d;
 const SPACE = 0x20;
 const TAB = 0x09;
 
@@ -32,80 +29,42 @@ export class Finder {
   }
 }
 
-/** Where the lines of a text are. A line ending at the very end of the text begins no further line. */
-export class LineTable {
-  readonly text: string;
-  /** How many lines hold more than white space. */
-  readonly filledCount: number;
-  readonly #starts: Int32Array;
-
-  private constructor(text: string, starts: Int32Array, filledCount: number) {
-    this.text = text;
-    this.#starts = starts;
-    this.filledCount = filledCount;
-  }
-
-  static *of(text: string): Slices<LineTable> {
-    const starts = new Column();
-    const pace = new Pace();
-    let [start, filledCount] = [text.charCodeAt(0) === BYTE_ORDER_MARK ? 1 : 0, 0];
-    for (let i = start; i < text.length; i += 1) {
-      if (pace.isDue(i)) yield;
-      const unit = text.charCodeAt(i);
-      const isEnd = unit === LINE_FEED || (unit === CARRIAGE_RETURN && text.charCodeAt(i + 1) !== LINE_FEED);
-      if (!isEnd && i + 1 < text.length) continue;
-      starts.push(start);
-      if (!isBlank(text, start, i + 1)) filledCount += 1;
-      start = i + 1;
-    }
-    starts.push(text.length);
-    return new LineTable(text, starts.toArray(), filledCount);
-  }
-
-  get count(): number {
-    return this.#starts.length - 1;
-  }
-
-  startOf(line: number): number {
-    return this.#starts[line] ?? this.text.length;
-  }
-
-  /** Where the line ends, without its line ending. */
-  endOf(line: number): number {
-    const start = this.startOf(line);
-    const next = this.startOf(line + 1);
-    const last = this.text.charCodeAt(next - 1);
-    if (next === start || (last !== LINE_FEED && last !== CARRIAGE_RETURN)) return next;
-    const isPair = last === LINE_FEED && next - 2 >= start && this.text.charCodeAt(next - 2) === CARRIAGE_RETURN;
-    return isPair ? next - 2 : next - 1;
-  }
-}
-
-/** Walks the lines of a text. */
-export class LineScanner {
-  readonly #table: LineTable;
+/** Walks the lines of a text. A line ending at the very end of the text begins no further line. */
+export class Lines {
+  readonly #text: string;
+  readonly #lineFeeds: Finder;
+  readonly #returns: Finder;
   readonly #pace = new Pace();
-  #line = 0;
+  #next: number;
   /** The current line is `text.slice(start, end)`, without its line ending. */
   start = 0;
   end = 0;
 
-  constructor(table: LineTable) {
-    this.#table = table;
+  constructor(text: string) {
+    this.#text = text;
+    this.#lineFeeds = new Finder(text, '\n');
+    this.#returns = new Finder(text, '\r');
+    this.#next = text.charCodeAt(0) === BYTE_ORDER_MARK ? 1 : 0;
   }
 
   /** Goes to the next line; false if there is none. */
   advance(): boolean {
-    if (this.#line >= this.#table.count) return false;
-    this.start = this.#table.startOf(this.#line);
-    this.end = this.#table.endOf(this.#line);
-    this.#line += 1;
+    if (this.#next >= this.#text.length) return false;
+    this.start = this.#next;
+    const [lineFeed, carriageReturn] = [this.#lineFeeds.next(this.start), this.#returns.next(this.start)];
+    this.end = Math.min(lineFeed, carriageReturn);
+    this.#next = this.end + (carriageReturn + 1 === lineFeed ? 2 : 1);
     return true;
   }
 
-  /** Whether so much has been walked through that it is time to yield. */
+  /** Whether the current line is blank. */
+  get isBlank(): boolean {
+    return isBlank(this.#text, this.start, this.end);
+  }
+
+  /** Whether so much has been walked through, to the end of the current line, that it is time to yield. */
   get isDue(): boolean {
-    return this.#pace.isDue(this.start);
+    return this.#pace.isDue(this.end);
   }
 }
 

@@ -1,4 +1,5 @@
 /** What pages are cut from: the turns' texts or the raw slices of the body. Every page's text is one range of it. */
+import { Column } from './column.ts';
 import { Graphemes } from './graphemes.ts';
 import { Pace, type Slices } from './slices.ts';
 import type { ParsedTranscript } from './turn-writer.ts';
@@ -11,9 +12,9 @@ export class PageView {
   readonly gap: 0 | 1;
   /** Code points of the longest segment. */
   longest = 0;
-  readonly #starts: Int32Array;
+  readonly #starts: Column;
   /** How many surrogate pairs stand before each start; null if the source has none at all. */
-  #pairsBefore: Int32Array | null = null;
+  #pairsBefore: Column | null = null;
   #graphemes: Graphemes | null = null;
 
   private constructor(parsed: ParsedTranscript, raw: boolean) {
@@ -52,18 +53,18 @@ export class PageView {
   }
 
   startOf(segment: number): number {
-    return at(this.#starts, segment);
+    return this.#starts.at(segment);
   }
 
   endOf(segment: number): number {
-    return at(this.#starts, segment + 1) - this.gap;
+    return this.#starts.at(segment + 1) - this.gap;
   }
 
   /** Code points of the segments from `first` to before `end`, with one gap for each of them. */
   pointsBetween(first: number, end: number): number {
-    const units = at(this.#starts, end) - at(this.#starts, first);
+    const units = this.#starts.at(end) - this.#starts.at(first);
     if (this.#pairsBefore === null) return units;
-    return units - (at(this.#pairsBefore, end) - at(this.#pairsBefore, first));
+    return units - (this.#pairsBefore.at(end) - this.#pairsBefore.at(first));
   }
 
   /** Where `points` code points after `from` end, in a source that has as many. */
@@ -85,28 +86,22 @@ export class PageView {
   }
 }
 
-function* countPairs(source: string, starts: Int32Array): Slices<Int32Array> {
-  const pairsBefore = new Int32Array(starts.length);
+function* countPairs(source: string, starts: Column): Slices<Column> {
+  const pairsBefore = new Column();
   const pace = new Pace();
-  let pairs = 0;
-  let segment = 0;
-  for (let i = 0; i <= source.length; i += 1) {
-    if (pace.isDue(i)) yield;
-    for (; starts[segment] === i; segment += 1) pairsBefore[segment] = pairs;
-    if (isHighSurrogate(source.charCodeAt(i))) pairs += 1;
+  let [pairs, position] = [0, 0];
+  for (let segment = 0; segment < starts.length; segment += 1) {
+    // The last start of texts lies behind a line feed that is not there.
+    const start = Math.min(starts.at(segment), source.length);
+    for (; position < start; position += 1) {
+      if (pace.isDue(position)) yield;
+      if (isHighSurrogate(source.charCodeAt(position))) pairs += 1;
+    }
+    pairsBefore.push(pairs);
   }
-  // The last start of texts lies behind a line feed that is not there.
-  pairsBefore.fill(pairs, segment);
   return pairsBefore;
 }
 
 function isHighSurrogate(unit: number): boolean {
   return unit >= 0xd800 && unit <= 0xdbff;
-}
-
-/** The value at an index that must be there. Throws a RangeError if it is not. */
-function at(column: Int32Array, index: number): number {
-  const value = column[index];
-  if (value === undefined) throw new RangeError(`no value ${index} in a column of ${column.length}`);
-  return value;
 }

@@ -6,9 +6,9 @@
 import type { TranscriptFormat } from '../domain/records.ts';
 import type { Form, Reading } from './form.ts';
 import { headedTurns } from './headed-turns.ts';
-import { jsonUtterances } from './json-utterances.ts';
-import { LineTable } from './lines.ts';
-import { plainSlices } from './plain.ts';
+import { readJson } from './json-utterances.ts';
+import { Lines } from './lines.ts';
+import { readParagraphs } from './paragraphs.ts';
 import { sbv } from './sbv.ts';
 import type { Slices } from './slices.ts';
 import { spokenLines } from './spoken-lines.ts';
@@ -17,26 +17,38 @@ import { type ParsedTranscript, TurnWriter } from './turn-writer.ts';
 import { webVtt } from './webvtt.ts';
 
 /** If two forms explain as many lines, the first of them wins: it is harder to mistake for another. */
-const FORMS: readonly Form[] = [jsonUtterances, webVtt, subRip, sbv, headedTurns, spokenLines];
+const FORMS: readonly Form[] = [webVtt, subRip, sbv, headedTurns, spokenLines];
 
 /**
- * Reads a body of any content; never throws. `declared` is what the store says; null if it doesn't know. The form that
- * explains most of the lines wins, if it explains more than half (T11); otherwise paragraphs are the turns (T9: a body in no
- * known form). In slices, because 2 MB take some tens of milliseconds.
+ * Reads a body of any content; never throws. `declared` is what the store says; null if it doesn't know. JSON is not made
+ * of lines, so it is read before them. Else the form that explains most of the lines wins, if it explains more than half
+ * (T11); otherwise paragraphs are the turns (T9: a body in no known form). In slices, because 2 MB take some tens of
+ * milliseconds.
  */
 export function* parseSlices(body: string, declared: TranscriptFormat | null): Slices<ParsedTranscript> {
   const text = body.toWellFormed();
-  const lines = yield* LineTable.of(text);
-  const lineCount = lines.filledCount;
+  const json = yield* readJson(text);
+  if (json !== null) return json;
+  const lineCount = yield* countLines(text);
   // Nothing was said, which any form can say.
   if (lineCount === 0) return new TurnWriter(text).finish('spoken lines');
   let best: Reading | null = null;
   for (const form of FORMS) {
-    const reading = yield* form.recognise({ text, lines, declared });
+    const reading = yield* form.read({ text, lineCount, declared });
     if (reading !== null && reading.explained > (best?.explained ?? lineCount / 2)) best = reading;
     if (best?.explained === lineCount) break;
     yield;
   }
-  if (best === null) return yield* plainSlices(lines);
-  return typeof best.turns === 'function' ? yield* best.turns() : best.turns;
+  return best?.transcript ?? (yield* readParagraphs(text));
+}
+
+/** How many lines are not blank. */
+function* countLines(text: string): Slices<number> {
+  const lines = new Lines(text);
+  let count = 0;
+  while (lines.advance()) {
+    if (lines.isDue) yield;
+    if (!lines.isBlank) count += 1;
+  }
+  return count;
 }

@@ -1,6 +1,6 @@
 /** Names of speakers, and lines that begin with one (T3: what may be a name). */
-import { isBlank, skipFormatCharacters } from './lines.ts';
-import { isOnlyTime, skipTimeBefore } from './times.ts';
+import { isBlank, skipBlanks, skipFormatCharacters } from './lines.ts';
+import { isOnlyTime, nameEndBeforeTime, skipTimeBefore } from './times.ts';
 
 const MAX_NAME_POINTS = 60;
 const MAX_NAME_WORDS = 8;
@@ -23,28 +23,28 @@ export interface SpokenLine {
   readonly wordsStart: number;
 }
 
-/** The parts of a line that begins with a speaker, a time before it or not; null if it does not. Reads a few hundred units. */
+/** The parts of a line that begins with a speaker, a time beside it or not; null if it does not. Reads a few hundred units. */
 export function spokenLine(text: string, start: number, end: number): SpokenLine | null {
   const lineStart = skipFormatCharacters(text, start, end);
   const afterTime = skipFormatCharacters(text, skipTimeBefore(text, lineStart, end), end);
   if (text.startsWith(BOLD, afterTime)) return boldLine(text, afterTime, end);
   const colon = speakerEnd(text, afterTime, end);
   if (colon === -1 || isOnlyTime(text, afterTime, colon)) return null;
-  return { nameStart: afterTime, nameEnd: colon, colon, wordsStart: colon + 1 };
+  return { nameStart: afterTime, nameEnd: nameEndBeforeTime(text, afterTime, colon), colon, wordsStart: colon + 1 };
 }
 
-/** `**Name:** words` or `**Name**: words`, with a time before the name or not. */
+/** `**Name:** words` or `**Name**: words`, with a time beside the name or not. */
 function boldLine(text: string, start: number, end: number): SpokenLine | null {
   const close = text.slice(start + BOLD.length, Math.min(end, start + 4 * MAX_NAME_POINTS)).indexOf(BOLD);
   if (close === -1) return null;
   const nameStart = skipTimeBefore(text, start + BOLD.length, end);
   const nameClose = start + BOLD.length + close;
   const afterName = nameClose + BOLD.length;
-  if (isColon(text.charCodeAt(nameClose - 1)) && isName(text, nameStart, nameClose - 1)) {
-    return { nameStart, nameEnd: nameClose - 1, colon: nameClose - 1, wordsStart: afterName };
-  }
-  if (!endsSpeaker(text, afterName, end) || !isName(text, nameStart, nameClose)) return null;
-  return { nameStart, nameEnd: nameClose, colon: afterName, wordsStart: afterName + 1 };
+  const isColonBold = isColon(text.charCodeAt(nameClose - 1));
+  const colon = isColonBold ? nameClose - 1 : skipTimeBefore(text, skipBlanks(text, afterName, end), end);
+  const nameEnd = nameEndBeforeTime(text, nameStart, isColonBold ? colon : nameClose);
+  if ((!isColonBold && !endsSpeaker(text, colon, end)) || !isName(text, nameStart, nameEnd)) return null;
+  return { nameStart, nameEnd, colon, wordsStart: isColonBold ? afterName : colon + 1 };
 }
 
 /**

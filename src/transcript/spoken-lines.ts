@@ -1,11 +1,10 @@
 /** Spoken lines: `Name: words`, with a time before the name or not; other lines go on with the turn above them. */
 import { type Body, type Form, Measure, type Reading } from './form.ts';
-import { isBlank, LineScanner, type LineTable } from './lines.ts';
-import { Preamble } from './plain.ts';
+import { Lines } from './lines.ts';
 import type { Slices } from './slices.ts';
 import { SpeakerCounts, type SpokenLine, spokenLine } from './speakers.ts';
 import { isOnlyTime } from './times.ts';
-import { type ParsedTranscript, TurnWriter } from './turn-writer.ts';
+import { TurnWriter } from './turn-writer.ts';
 
 /** What stands before a colon in mails, notes and headers, and is nobody's name (T11: a key of prose is no speaker). */
 const KEYS: ReadonlySet<string> = new Set(
@@ -23,30 +22,43 @@ const FRONT_MATTER = /^(?:---|\+\+\+)[ \t]*$/;
 
 export const spokenLines: Form = {
   name: 'spoken lines',
-  *recognise({ text, lines, declared }: Body): Slices<Reading | null> {
-    const speakers = yield* findSpeakers(lines);
-    const { start, hasPreamble } = yield* findSpeech(lines, speakers);
+  *read({ text, lineCount, declared }: Body): Slices<Reading | null> {
+    const speakers = yield* findSpeakers(text);
+    const { speechStart, hasPreamble } = yield* findSpeech(text, speakers);
     const measure = new Measure();
-    yield* scanSpoken(lines, start, {
-      spoken: (line) => (isKey(nameOf(text, line)) ? measure.words() : measure.turn(false)),
-      mark: () => measure.mark(),
-      blank: () => measure.blank(),
-      words: () => measure.words(),
-    });
-    const isRecurrent = speakers.repeats > 0;
-    if (!isRecurrent && hasPreamble && measure.turns * 2 <= lines.filledCount) return null;
-    // In doubt the store's word counts, and so does it that speakers speak again.
+    const writer = new TurnWriter(text);
+    const lines = new Lines(text);
+    while (lines.advance()) {
+      const { start, end } = lines;
+      if (lines.isDue) yield;
+      if (lines.isBlank) {
+        measure.blank();
+        writer.blank(start, end);
+        continue;
+      }
+      const line = start < speechStart ? null : spokenLine(text, start, end);
+      if (line !== null) {
+        // A key among speakers begins a turn like their lines do, but is no evidence of a conversation.
+        if (isKey(nameOf(text, line))) measure.words();
+        else measure.turn(false);
+        writer.beginTurn(start);
+        writer.words(line.nameStart, line.nameEnd);
+        writer.add(text.charAt(line.colon) + text.slice(line.wordsStart, end));
+      } else if (isOnlyTime(text, start, end)) {
+        measure.mark();
+      } else {
+        measure.words();
+        writer.words(start, end);
+      }
+    }
+    // In a call speakers speak again; the colons of a manual or of minutes follow ever new words.
+    const isRecurrent = speakers.repeats * 2 > speakers.once;
+    if (!isRecurrent && hasPreamble && measure.turns * 2 <= lineCount) return null;
+    // In doubt the store's word counts, and so does it that speakers recur.
     const distant = declared === 'speaker_text' || (isRecurrent ? undefined : false);
-    return { explained: measure.explained(distant), turns: () => readSpoken(lines, start) };
+    return { transcript: writer.finish('spoken lines'), explained: measure.explained(distant) };
   },
 };
-
-interface SpokenSink {
-  spoken(line: SpokenLine, lineStart: number, lineEnd: number): void;
-  mark(): void;
-  blank(start: number, end: number): void;
-  words(start: number, end: number): void;
-}
 
 function isKey(name: string): boolean {
   return KEYS.has(name.toLowerCase());
@@ -56,10 +68,9 @@ function nameOf(text: string, { nameStart, nameEnd }: SpokenLine): string {
   return text.slice(nameStart, nameEnd).trim();
 }
 
-function* findSpeakers(table: LineTable): Slices<SpeakerCounts> {
-  const { text } = table;
+function* findSpeakers(text: string): Slices<SpeakerCounts> {
   const speakers = new SpeakerCounts();
-  const lines = new LineScanner(table);
+  const lines = new Lines(text);
   while (lines.advance()) {
     if (lines.isDue) yield;
     const line = spokenLine(text, lines.start, lines.end);
@@ -73,20 +84,19 @@ function* findSpeakers(table: LineTable): Slices<SpeakerCounts> {
  * Where the first turn begins: at the first line with a speaker that is neither within front matter, nor a key such as
  * `Title`, nor in a paragraph of `Key: value` lines above a conversation of others.
  */
-function* findSpeech(table: LineTable, speakers: SpeakerCounts): Slices<{ start: number; hasPreamble: boolean }> {
-  const { text } = table;
-  const lines = new LineScanner(table);
+function* findSpeech(text: string, speakers: SpeakerCounts): Slices<{ speechStart: number; hasPreamble: boolean }> {
+  const lines = new Lines(text);
   let [isInFrontMatter, hasPreamble, isFirstLine] = [false, false, true];
   /** The first speaker of a paragraph that consists of speakers who are named nowhere else, and how many there are. */
   let [start, keys] = [-1, 0];
   while (lines.advance()) {
     if (lines.isDue) yield;
-    const isLineBlank = isBlank(text, lines.start, lines.end);
-    if (isLineBlank && start !== -1) {
+    const { isBlank } = lines;
+    if (isBlank && start !== -1) {
       if (!isHeader(keys, speakers)) break;
       [start, keys, hasPreamble] = [-1, 0, true];
     }
-    if (isLineBlank) continue;
+    if (isBlank) continue;
     const isFence = lines.end - lines.start < MAX_FENCE_UNITS && FRONT_MATTER.test(text.slice(lines.start, lines.end));
     if (isFence && (isFirstLine || isInFrontMatter)) {
       isInFrontMatter = isFirstLine;
@@ -102,7 +112,7 @@ function* findSpeech(table: LineTable, speakers: SpeakerCounts): Slices<{ start:
     }
     isFirstLine = false;
   }
-  return { start: start === -1 ? text.length : start, hasPreamble };
+  return { speechStart: start === -1 ? text.length : start, hasPreamble };
 }
 
 const MAX_FENCE_UNITS = 20;
@@ -110,47 +120,4 @@ const MAX_FENCE_UNITS = 20;
 /** Whether a paragraph of so many names that occur once is a header: all other speakers speak repeatedly. */
 function isHeader(keys: number, speakers: SpeakerCounts): boolean {
   return keys > 1 && speakers.repeats > 1 && speakers.once === keys;
-}
-
-function* scanSpoken(table: LineTable, speechStart: number, sink: SpokenSink): Slices<void> {
-  const { text } = table;
-  const lines = new LineScanner(table);
-  while (lines.advance()) {
-    const { start, end } = lines;
-    if (lines.isDue) yield;
-    if (isBlank(text, start, end)) {
-      sink.blank(start, end);
-      continue;
-    }
-    const line = start < speechStart ? null : spokenLine(text, start, end);
-    if (line !== null) sink.spoken(line, start, end);
-    else if (isOnlyTime(text, start, end)) sink.mark();
-    else sink.words(start, end);
-  }
-}
-
-function* readSpoken(table: LineTable, speechStart: number): Slices<ParsedTranscript> {
-  const { text } = table;
-  const writer = new TurnWriter(text);
-  const preamble = new Preamble(writer);
-  let isInTurn = false;
-  yield* scanSpoken(table, speechStart, {
-    spoken: ({ nameStart, nameEnd, colon, wordsStart }, lineStart, lineEnd) => {
-      writer.beginTurn(lineStart);
-      writer.addLine(nameStart, nameEnd);
-      writer.addRange(colon, colon + 1);
-      writer.addRange(wordsStart, lineEnd);
-      isInTurn = true;
-    },
-    mark: () => undefined,
-    blank: (start, end) => {
-      if (isInTurn) writer.addBlankLine(start, end);
-      else preamble.endParagraph();
-    },
-    words: (start, end) => {
-      if (isInTurn) writer.addLine(start, end);
-      else preamble.line(start, end);
-    },
-  });
-  return writer.finish('spoken lines');
 }

@@ -1,28 +1,34 @@
 /** Times as transcripts write them. All patterns have bounds, so that none costs more than the time itself would. */
 import { isDigit, skipBlanks, skipFormatCharacters } from './lines.ts';
 
-const TIME = String.raw`\d{1,3}:\d{1,2}(?::\d{1,2})?(?:[.,]\d{1,9})?(?: ?[AaPp]\.?[Mm]\b\.?)?`;
-const SPAN = String.raw`${TIME}(?:[ \t]{0,4}(?:-{1,2}>|[-–—]|→|to)[ \t]{0,4}${TIME})?`;
+const DATE = String.raw`(?:\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4})(?:T|,? )`;
+const TIME = String.raw`(?:${DATE})?\d{1,3}(?::\d{1,2}){1,3}(?:[.,]\d{1,9})?(?:Z| ?[AaPp]\.?[Mm]\b\.?)?`;
 
-/** One time or a range of two: for patterns of lines that hold one. */
-export const TIME_SPAN_PATTERN = SPAN;
+/** One time, with its day or not, or a range of two: for patterns of lines that hold one. */
+export const TIME_SPAN = String.raw`${TIME}(?:[ \t]{0,4}(?:-{1,2}>|[-–—]|→|to)[ \t]{0,4}${TIME})?`;
+export const TIME_IN_BRACKETS = String.raw`[\[(（【] ?${TIME_SPAN} ?[\])）】]`;
 
 const TIME_BEFORE = new RegExp(
-  String.raw`(?:\[ ?${SPAN} ?\]|\( ?${SPAN} ?\)|${SPAN}(?=[ \t]))[ \t]{0,16}(?:[-–—|][ \t]{1,16})?`,
+  String.raw`(?:${TIME_IN_BRACKETS}|${TIME_SPAN}(?=[ \t]))[ \t]{0,16}(?:[-–—|][ \t]{1,16})?`,
   'y',
 );
-const ONLY_TIME = new RegExp(String.raw`[ \t]{0,16}(?:\[ ?${SPAN} ?\]|\( ?${SPAN} ?\)|${SPAN})[ \t]{0,16}`, 'y');
+const TIME_AFTER = new RegExp(String.raw`[ \t]{0,8}${TIME_IN_BRACKETS}[ \t]{0,8}$`);
+const ONLY_TIME = new RegExp(String.raw`(?:#{1,6} )?[ \t]{0,16}(?:${TIME_IN_BRACKETS}|${TIME_SPAN})[ \t]{0,16}`, 'y');
 const MAX_ONLY_TIME_UNITS = 100;
 
 /** Where the line goes on after a time and what sets it off from a name; `start` if it does not begin with a time. */
 export function skipTimeBefore(text: string, start: number, end: number): number {
-  const first = text.charCodeAt(start);
-  // `(`, `[` or a digit.
-  if (first !== 0x28 && first !== 0x5b && !(first >= 0x30 && first <= 0x39)) return start;
+  if (!isDigit(text.charCodeAt(start)) && !'[(（【'.includes(text.charAt(start))) return start;
   return matchEnd(TIME_BEFORE, text, start, end) ?? start;
 }
 
-/** Whether there is a time between the two positions, and nothing else but blanks. */
+/** Where a name ends that a time in brackets follows (`Mara (0:03): words`); `end` if there is no time. */
+export function nameEndBeforeTime(text: string, start: number, end: number): number {
+  if (!'])）】'.includes(text.charAt(end - 1))) return end;
+  return start + (TIME_AFTER.exec(text.slice(start, end))?.index ?? end - start);
+}
+
+/** Whether there is a time between the two positions, as a heading of Markdown or not, and nothing else but blanks. */
 export function isOnlyTime(text: string, start: number, end: number): boolean {
   if (end - start > MAX_ONLY_TIME_UNITS) return false;
   return matchEnd(ONLY_TIME, text, start, end) === end;
@@ -47,7 +53,7 @@ export interface TimeRange {
   readonly end: number;
 }
 
-const AFTER_RANGE = String.raw`(?=[ \t\r\n]|$)`;
+export const AFTER_RANGE = String.raw`[\u200e\u200f\u202c\u2069]{0,4}(?=[ \t\r\n]|$)`;
 const CUE_TIME = String.raw`\d{1,3}(?::\d{1,3}){1,2}(?:[.,]\d{0,9})?`;
 const ARROW_RANGE = new RegExp(String.raw`${CUE_TIME}[ \t]{0,16}-->[ \t]{0,16}${CUE_TIME}${AFTER_RANGE}`, 'y');
 const BAD_TIME = String.raw`-?(?:\d{1,3}(?::\d{1,3}){1,2}[.,] ?\d{1,9}|\d{1,3}(?::\d{1,3}){3})`;
@@ -55,34 +61,19 @@ const BAD_RANGE = new RegExp(
   String.raw`${BAD_TIME}[ \t]{0,16}(?:-{1,3}>|-- >|[–—]>|→)[ \t]{0,16}${BAD_TIME}${AFTER_RANGE}`,
   'y',
 );
-const COMMA_RANGE = new RegExp(
-  String.raw`\d{1,3}:\d{1,2}:\d{1,2}\.\d{1,9},[ \t]{0,4}\d{1,3}:\d{1,2}:\d{1,2}\.\d{1,9}${AFTER_RANGE}`,
-  'y',
-);
-
-/** The range of WebVTT and SubRip, `00:01.000 --> 00:02.000`, that begins a line; null if the line begins otherwise. */
-export function arrowRangeAt(text: string, start: number, end: number): TimeRange | null {
-  const position = rangeStart(text, start, end);
-  if (position === -1) return null;
-  const sound = matchEnd(ARROW_RANGE, text, position, end);
+/** The range of WebVTT and SubRip, `00:01.000 --> 00:02.000`, that begins the line; null if it begins otherwise. */
+export function arrowRangeAt(text: string, lineStart: number): TimeRange | null {
+  const start = rangeStart(text, lineStart);
+  const sound = matchEnd(ARROW_RANGE, text, start, text.length);
   if (sound === null) {
-    const damaged = matchEnd(BAD_RANGE, text, position, end);
+    const damaged = matchEnd(BAD_RANGE, text, start, text.length);
     return damaged === null ? null : { quality: 'damaged', hasHours: true, end: damaged };
   }
-  const range = text.slice(position, sound);
+  const range = text.slice(start, sound);
   return { quality: /[.,]\d/.test(range) ? 'exact' : 'loose', hasHours: /:\d+:/.test(range), end: sound };
 }
 
-/** The range of SBV, `0:00:01.000,0:00:03.000`, that begins a line; null if the line begins otherwise. */
-export function commaRangeAt(text: string, start: number, end: number): TimeRange | null {
-  const position = rangeStart(text, start, end);
-  const rangeEnd = position === -1 ? null : matchEnd(COMMA_RANGE, text, position, end);
-  return rangeEnd === null ? null : { quality: 'exact', hasHours: true, end: rangeEnd };
-}
-
-/** Where a digit or a minus begins the line, after blanks and format characters; -1 if none does. */
-function rangeStart(text: string, start: number, end: number): number {
-  const position = skipBlanks(text, skipFormatCharacters(text, start, end), end);
-  const unit = text.charCodeAt(position);
-  return position < end && (isDigit(unit) || unit === 0x2d) ? position : -1;
+/** Where a range may begin on the line, after format characters and blanks. */
+export function rangeStart(text: string, lineStart: number): number {
+  return skipBlanks(text, skipFormatCharacters(text, lineStart, text.length), text.length);
 }

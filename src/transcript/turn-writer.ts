@@ -16,36 +16,29 @@ export interface ParsedTranscript {
   readonly turnCount: number;
   /** The texts of all turns (`Name: words`, or just the words), joined by one line feed. */
   readonly text: string;
-  /** `turnCount + 1` values: the text of turn i is `text.slice(textStarts[i], textStarts[i + 1] - 1)`. */
-  readonly textStarts: Int32Array;
+  /** `turnCount + 1` values: the text of turn i is `text.slice(textStarts.at(i), textStarts.at(i + 1) - 1)`. */
+  readonly textStarts: Column;
   /**
-   * The slice of turn i is `body.slice(sliceStarts[i], sliceStarts[i + 1])`; the slices make up the body.
+   * The slice of turn i is `body.slice(sliceStarts.at(i), sliceStarts.at(i + 1))`; the slices make up the body.
    * `turnCount + 1` values, except that a body that is not empty and has no turn is one slice.
    */
-  readonly sliceStarts: Int32Array;
+  readonly sliceStarts: Column;
 }
 
-const LINE_FEED = 0x0a;
-const MAX_BLANK_PIECES = 4096;
-
-/**
- * Positions given to it are of the body and never go back. Ranges of the body that follow one another stay one range,
- * and pieces are joined as they come, so that a body of tiny lines doesn't become a million small strings.
- */
+/** Positions given to it are of the body and never go back. */
 export class TurnWriter {
   readonly #body: string;
   readonly #pieces = new Pieces();
-  /** Written to neither of the two yet; an empty range can only be extended from its own place. */
-  #rangeStart = 0;
-  #rangeEnd = 0;
   #textLength = 0;
   readonly #textStarts = new Column();
   readonly #sliceStarts = new Column();
+  /** Whether no turn of the form has begun yet. */
+  #isPreamble = true;
+  #isAfterBlank = true;
   /** Whether the current turn has a line yet. */
   #hasLine = false;
-  /** The blank lines after the turn's last line: those with white space in them as pieces, others as a number. */
-  #blankPieces: string[] = [];
-  #emptyLines = 0;
+  /** The blank lines after the turn's last line, if there are any. */
+  #blanks: Pieces | null = null;
 
   constructor(body: string) {
     this.#body = body;
@@ -57,57 +50,33 @@ export class TurnWriter {
 
   /** Begins a turn whose slice of the body begins at `sliceStart`; what stands before belongs to its neighbour. */
   beginTurn(sliceStart: number): void {
-    if (this.turnCount > 0) this.#addLineFeed();
-    this.#sliceStarts.push(this.turnCount === 0 ? 0 : sliceStart);
-    this.#textStarts.push(this.#textLength);
-    this.#hasLine = false;
-    this.#blankPieces = [];
-    this.#emptyLines = 0;
+    this.#isPreamble = false;
+    this.#begin(sliceStart);
   }
 
-  /** Adds a line of the body to the current turn, joined to the line before by a line feed. */
-  addLine(start: number, end: number): void {
-    this.goOn();
-    this.addRange(start, end);
+  /**
+   * Adds a line of words. It goes on with the current turn, joined to the line before by a line feed. What stands above
+   * the first turn is nobody's (T11: one turn without a speaker per paragraph).
+   */
+  words(start: number, end: number): void {
+    if (this.#isPreamble && this.#isAfterBlank) this.#begin(start);
+    this.#isAfterBlank = false;
+    this.#goOn();
+    this.add(this.#body.slice(start, end));
     this.#hasLine = true;
   }
 
-  /** Goes to a new line of the turn, if it has one already, and writes the blank lines that were noted before it. */
-  goOn(): void {
-    if (this.#hasLine) {
-      this.#addLineFeed();
-      this.#endBlankRun();
-      for (const piece of this.#blankPieces) this.addString(piece);
-    }
-    this.#blankPieces = [];
-    this.#emptyLines = 0;
-  }
-
   /** Notes a blank line: it is part of the turn's text only if another line of the same turn follows. */
-  addBlankLine(start: number, end: number): void {
-    this.#emptyLines += 1;
-    if (start === end || !this.#hasLine) return;
-    this.#emptyLines -= 1;
-    this.#endBlankRun();
-    this.#blankPieces.push(`${this.#body.slice(start, end)}\n`);
-    if (this.#blankPieces.length === MAX_BLANK_PIECES) this.#blankPieces = [this.#blankPieces.join('')];
+  blank(start: number, end: number): void {
+    this.#isAfterBlank = true;
+    if (this.#isPreamble || !this.#hasLine) return;
+    this.#blanks ??= new Pieces();
+    this.#blanks.add(`${this.#body.slice(start, end)}\n`);
   }
 
-  /** Adds a range of the body to the current turn as it is. */
-  addRange(start: number, end: number): void {
-    this.#textLength += end - start;
-    if (start !== this.#rangeEnd) {
-      this.#endRange();
-      this.#rangeStart = start;
-    }
-    this.#rangeEnd = end;
-  }
-
-  /** Adds text that does not stand in the body in this form. */
-  addString(text: string): void {
-    if (text === '') return;
+  /** Adds text to the current turn as it is. */
+  add(text: string): void {
     this.#textLength += text.length;
-    this.#endRange();
     this.#pieces.add(text);
   }
 
@@ -116,29 +85,28 @@ export class TurnWriter {
     if (turnCount === 0 && this.#body !== '') this.#sliceStarts.push(0);
     this.#sliceStarts.push(this.#body.length);
     this.#textStarts.push(turnCount === 0 ? 0 : this.#textLength + 1);
-    this.#endRange();
     return {
       body: this.#body,
       form,
       turnCount,
       text: this.#pieces.toString(),
-      textStarts: this.#textStarts.toArray(),
-      sliceStarts: this.#sliceStarts.toArray(),
+      textStarts: this.#textStarts,
+      sliceStarts: this.#sliceStarts,
     };
   }
 
-  #endBlankRun(): void {
-    if (this.#emptyLines > 0) this.#blankPieces.push('\n'.repeat(this.#emptyLines));
-    this.#emptyLines = 0;
+  #begin(sliceStart: number): void {
+    if (this.turnCount > 0) this.add('\n');
+    this.#sliceStarts.push(this.turnCount === 0 ? 0 : sliceStart);
+    this.#textStarts.push(this.#textLength);
+    this.#hasLine = false;
+    this.#blanks = null;
   }
 
-  #addLineFeed(): void {
-    if (this.#body.charCodeAt(this.#rangeEnd) === LINE_FEED) this.addRange(this.#rangeEnd, this.#rangeEnd + 1);
-    else this.addString('\n');
-  }
-
-  #endRange(): void {
-    if (this.#rangeEnd > this.#rangeStart) this.#pieces.add(this.#body.slice(this.#rangeStart, this.#rangeEnd));
-    this.#rangeStart = this.#rangeEnd;
+  /** Goes to a new line of the turn, if it has one already, and writes the blank lines that were noted before it. */
+  #goOn(): void {
+    if (this.#hasLine) this.add('\n');
+    if (this.#blanks !== null) this.add(this.#blanks.toString());
+    this.#blanks = null;
   }
 }

@@ -1,7 +1,7 @@
 /** WebVTT (W3C): a signature and a header, then cues. */
-import { recogniseCues } from './cues.ts';
+import { readCues } from './cues.ts';
 import type { Body, Form, Reading } from './form.ts';
-import { isBlank, LineScanner, type LineTable, skipFormatCharacters } from './lines.ts';
+import { Lines, skipFormatCharacters } from './lines.ts';
 import type { Slices } from './slices.ts';
 import { arrowRangeAt } from './times.ts';
 
@@ -13,13 +13,13 @@ const MAX_UNITS_TO_RANGE = 10_000;
 
 export const webVtt: Form = {
   name: 'webvtt',
-  *recognise(body: Body): Slices<Reading | null> {
-    const contentStart = yield* headerEnd(body.lines);
+  *read(body: Body): Slices<Reading | null> {
+    const contentStart = yield* headerEnd(body.text);
     // Files without the signature are cues all the same; that the store calls them WebVTT decides on their markup.
     const isUnsigned = contentStart === 0;
     if (isUnsigned && !(body.declared === 'webvtt' && FRACTION_BY_DOT.test(body.text.slice(0, MAX_UNITS_TO_RANGE))))
       return null;
-    return yield* recogniseCues(body, {
+    return yield* readCues(body, {
       name: 'webvtt',
       markup: 'webvtt',
       arrow: '>',
@@ -31,16 +31,14 @@ export const webVtt: Form = {
 };
 
 /** Where the header ends, at a blank line or a time range; 0 if there is no signature. Blank lines may stand above it. */
-function* headerEnd(table: LineTable): Slices<number> {
-  const { text } = table;
-  const lines = new LineScanner(table);
+function* headerEnd(text: string): Slices<number> {
+  const lines = new Lines(text);
   let isInHeader = false;
   while (lines.advance()) {
-    const { start, end } = lines;
+    const { start, end, isBlank } = lines;
     if (lines.isDue) yield;
-    const isLineBlank = isBlank(text, start, end);
-    if (isInHeader && (isLineBlank || arrowRangeAt(text, start, end) !== null)) return start;
-    if (isInHeader || isLineBlank) continue;
+    if (isInHeader && (isBlank || arrowRangeAt(text, start) !== null)) return start;
+    if (isInHeader || isBlank) continue;
     if (!isSignature(text, skipFormatCharacters(text, start, end), end)) return 0;
     isInHeader = true;
   }

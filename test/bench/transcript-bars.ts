@@ -3,7 +3,9 @@ import { z } from 'zod';
 
 /** Size of the bodies that are parsed and paged, in UTF-16 units. */
 export const BODY_UNITS = 2_000_000;
-export const BARS = { parseCpuMs: 150, growth: 12, holdMs: 50, pageRatio: 2, hostileCpuMs: 2000, hostileMB: 150 };
+/** Size of the bodies made to be slow: the largest that a store may send. */
+export const HOSTILE_UNITS = 8_000_000;
+export const BARS = { parseCpuMs: 150, growth: 12, holdMs: 25, pageRatio: 2, hostileCpuMs: 4000, hostileMB: 150 };
 
 const parsingCost = z.object({
   format: z.string(),

@@ -10,7 +10,7 @@ import type { PageRequest } from '../../src/transcript/pager.ts';
 import { salesCall } from '../support/transcript-calls.ts';
 import { type HostileBody, hostileBodies } from '../support/transcript-hostile.ts';
 import { renderTranscript } from '../support/transcript-render.ts';
-import { BODY_UNITS, type Costs } from './transcript-bars.ts';
+import { BODY_UNITS, type Costs, HOSTILE_UNITS } from './transcript-bars.ts';
 import { pageOf, parseTranscript, runSlices } from '../support/transcript-at-once.ts';
 
 const DOZEN = 12;
@@ -25,14 +25,14 @@ async function measureCosts(): Promise<Costs> {
   for (const format of TRANSCRIPT_FORMATS) parsing.push(await parsingOf(format));
   const paging = pagingOf();
   const hostile: Costs['hostile'] = [];
-  const cues = BODY_UNITS / 2;
+  const cues = HOSTILE_UNITS / 8;
   const manyCues = {
     name: `WebVTT, ${cues.toLocaleString('en')} cues`,
     body: `WEBVTT\n\n${'0:0-->0:0\n\n'.repeat(cues)}`,
     declared: null,
     turns: cues,
   };
-  for (const body of [...hostileBodies(BODY_UNITS), manyCues]) hostile.push(await hostileOf(body));
+  for (const body of [...hostileBodies(HOSTILE_UNITS), manyCues]) hostile.push(await hostileOf(body));
   return { parsing, paging, hostile };
 }
 

@@ -2,7 +2,7 @@
 import * as fc from 'fast-check';
 import { join } from 'node:path';
 import { onTestFinished, test } from 'vitest';
-import { BARS, BODY_UNITS, costsSchema, missedBars } from '../bench/transcript-bars.ts';
+import { BARS, BODY_UNITS, costsSchema, HOSTILE_UNITS, missedBars } from '../bench/transcript-bars.ts';
 import { Fleet } from '../support/fleet.ts';
 import { runProcess } from '../support/process.ts';
 import { aTranscript } from '../support/records.ts';
@@ -64,7 +64,7 @@ test('costs', async (context) => {
     },
     {
       name: 'transcripts, hostile',
-      bar: `${hostile.length} bodies made to be slow, ${size} and more: under ${count(BARS.hostileCpuMs)} ms of CPU, no hold over ${BARS.holdMs} ms of the thread's CPU, at most ${BARS.hostileMB} MB held`,
+      bar: `${hostile.length} bodies made to be slow, ${HOSTILE_UNITS / 1e6} MB and more: under ${count(BARS.hostileCpuMs)} ms of CPU, no hold over ${BARS.holdMs} ms of the thread's CPU, at most ${BARS.hostileMB} MB held`,
       measured: `at most ${hostileCpuMs} ms, ${most(hostile, 'holdCpuMs')} ms (${most(hostile, 'holdMs')} ms by the clock), ${most(hostile, 'heldMB')} MB`,
       ok: missed.hostile.length === 0,
     },

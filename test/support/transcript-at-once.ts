@@ -1,5 +1,6 @@
 /** Transcripts without pauses, as tests have nothing else to do meanwhile, and their columns as arrays of strings. */
 import type { TranscriptFormat } from '../../src/domain/records.ts';
+import type { Column } from '../../src/transcript/column.ts';
 import type { PageRequest, TranscriptPage, TranscriptPager } from '../../src/transcript/pager.ts';
 import { parseSlices } from '../../src/transcript/parse.ts';
 import { runToEnd, type Slices } from '../../src/transcript/slices.ts';
@@ -31,6 +32,6 @@ export function slicesOf(parsed: ParsedTranscript): string[] {
   return cut(parsed.body, parsed.sliceStarts, 0);
 }
 
-function cut(source: string, starts: Int32Array, gap: number): string[] {
-  return [...starts.subarray(1)].map((next, i) => source.slice(starts[i], next - gap));
+function cut(source: string, starts: Column, gap: number): string[] {
+  return Array.from({ length: starts.length - 1 }, (_, i) => source.slice(starts.at(i), starts.at(i + 1) - gap));
 }

@@ -54,6 +54,19 @@ export function hostileBodies(units: number): HostileBody[] {
       declared: null,
       turns: 1,
     },
+    {
+      name: 'white space in JSON',
+      body: fill(' ', '[{"at":0,', '"text":"x"}]'),
+      declared: null,
+      turns: 1,
+    },
+    {
+      name: 'an utterance of sentences',
+      body: fill('{"text":"a"},', '[{"at":0,"sentences":[', '{}]}]'),
+      declared: null,
+      turns: 1,
+    },
+    { name: 'white lines within a turn', body: fill('\u00a0\n', 'A: b\n', 'c'), declared: 'speaker_text', turns: 1 },
     { name: 'time ranges in one cue', body: fill('0:0 --> 0:0 x\n', cue), declared: null, turns: 1 },
     {
       name: 'counters',
@@ -86,6 +99,7 @@ export function hostileBodies(units: number): HostileBody[] {
     { name: 'a cue of voices', body: fill('<v A>', cue), declared: null, turns: 1 },
     { name: 'a cue of spaces and a voice', body: fill(' <v >', cue), declared: null, turns: 1 },
     { name: 'a cue of &amp;', body: fill('&amp;', cue), declared: null, turns: 1 },
+    { name: 'a cue of &amp; and Cyrillic', body: fill('&amp;я', cue), declared: null, turns: 1 },
     { name: 'a cue of tags on CR LF lines', body: fill('<b>\r\n', cue), declared: null, turns: 1 },
     { name: 'combining marks', body: fill('\u0301', 'e'), declared: null, turns: 1 },
     { name: 'accented letters', body: fill('e\u0301'), declared: null, turns: 1 },

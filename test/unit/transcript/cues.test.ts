@@ -94,6 +94,11 @@ describe('WebVTT', () => {
     expect(textsOf(parsed)).toEqual(['a', 'b\n\nnot an\nidentifier', 'c']);
   });
 
+  test('T10: an identifier of Webex names the speaker', () => {
+    const body = `WEBVTT\n\n1 "Anna Lee" (123)\n${range(1)}\nOne.\n\n2 "Bo" (45)\n${range(2)}\n\nid\n${range(3)}\nx`;
+    expect(read(body)).toEqual(['webvtt', 'Anna Lee: One.', 'Bo: ', 'x']);
+  });
+
   test('T2a: in a file without identifiers, a line above a range is words, a sentence always', () => {
     expect(read(`WEBVTT\n\n${range(1)}\none\n\ntwo\n${range(2)}\nthree`)).toEqual(['webvtt', 'one\n\ntwo', 'three']);
     expect(read(`WEBVTT\n\nid\n${range(1)}\none\n\nYes.\n${range(2)}\nthree`)).toEqual([
@@ -118,6 +123,11 @@ describe('SubRip', () => {
     const parsed = parseTranscript(body, null);
     expect(textsOf(parsed)).toEqual(['Anna: one\n42\n\ntwo', '', '7']);
     expect(slicesOf(parsed).map((slice) => slice.slice(0, 3))).toEqual(['1\n0', '2 \n', '3\n0']);
+  });
+
+  test('T2: format characters around counters and ranges are skipped', () => {
+    const body = `\ufeff\u200e1\n\u202a${range(1)}\u202c\nAnna: one\n\n\u200e2\n\u202a${range(2)}\u202c\ntwo`;
+    expect(read(body)).toEqual(['subrip', 'Anna: one', 'two']);
   });
 
   test('T2a: a number above a range is a counter only in a file that has counters, and in their order', () => {

@@ -104,6 +104,32 @@ test.each([
     'Anna: Hi.',
   ],
   [
+    'Recall.ai',
+    [{ participant: { id: 1, name: 'Anna' }, words: [{ text: 'Hi' }, { text: 'Bo.', start: { relative: 1 } }] }],
+    'Anna: Hi Bo.',
+  ],
+  [
+    'Rev',
+    {
+      monologues: [{ speaker: 0, elements: [{ value: 'Hi', ts: 1 }, { value: ' ' }, { value: 'Bo' }, { value: '.' }] }],
+    },
+    '0: Hi Bo.',
+  ],
+  [
+    'Amazon Transcribe',
+    {
+      results: {
+        transcripts: [{ transcript: 'Hi.' }],
+        speaker_labels: { segments: [{ start_time: '0.1', speaker_label: 'spk_0', items: [] }] },
+        audio_segments: [{ id: 0, transcript: 'Hi.', start_time: '0.1', speaker_label: 'spk_0', items: [0] }],
+      },
+    },
+    'spk_0: Hi.',
+  ],
+  ['tl;dv', { meetingId: 'x', data: [{ speaker: 'Anna', text: 'Hi.', startTime: 0 }] }, 'Anna: Hi.'],
+  ['words of null', [{ speaker: 'Anna', text: null }], 'Anna: '],
+  ['words of null and others', [{ speaker: 'Anna', text: null, content: 'Hi.' }], 'Anna: Hi.'],
+  [
     'a speaker of any form',
     [{ speaker: 'the VP (EMEA), who said: "hello!"', startMs: 0, text: 'a' }],
     'the VP (EMEA), who said: "hello!": a',
@@ -157,6 +183,7 @@ test.each([
   `{"utterances":[${ONE}],}`,
   `{"others":[${ONE}]}`,
   '[{"text":"x"}]',
+  '[{"text":"x","topic":"price","tokens":[1],"sentiment":"POSITIVE"}]',
   '[{"at":1,"text":1}]',
   '[{"speaker":"A"}]',
   '[null]',
@@ -169,6 +196,12 @@ test.each([
   `[{"at":1,"text":"x","deep":${'['.repeat(70)}${']'.repeat(70)}}]`,
 ])('%s is not utterances', (body) => {
   expect(parseTranscript(body, 'utterances_json').form).not.toBe('json');
+});
+
+test('T11: lines of JSON without utterances are nobody', () => {
+  const body = '[\n{\n"speaker": "Anna",\n"phrase": "Hi."\n},\n{\n"speaker": "Bo",\n"phrase": "Ho."\n}\n]\n';
+  expect(read(body)).toEqual([null, body.trimEnd()]);
+  expect(parseTranscript('[{"participant": {"name": "Anna"}, "phrase": "Hi."}]', null).form).toBe(null);
 });
 
 test('one bad utterance among many makes the body unsupported', () => {

@@ -38,6 +38,16 @@ describe('spoken lines', () => {
     ['**[0:01] Anna:** x', 'Anna: x'],
     ['\u200eAnna: x', 'Anna: x'],
     ['アンナ：x', 'アンナ：x'],
+    ['[2031-03-12 10:03:22] Anna: x', 'Anna: x'],
+    ['12.3.2031, 10:03 Anna: x', 'Anna: x'],
+    ['00:00:01:05 Anna: x', 'Anna: x'],
+    ['Anna [0:01]: x', 'Anna: x'],
+    ['Anna (0:01 - 0:04): x', 'Anna: x'],
+    ['**Anna (0:01):** x', 'Anna: x'],
+    ['**Anna** (0:01): x', 'Anna: x'],
+    ['アンナ（0:01）：x', 'アンナ：x'],
+    ['【0:01】アンナ：x', 'アンナ：x'],
+    ['Anna (CFO): x', 'Anna (CFO): x'],
   ])('T10: %s', (line, text) => {
     expect(read(`Bo: y\n${line}\nBo: z`)).toEqual(['spoken lines', 'Bo: y', text, 'Bo: z']);
   });
@@ -49,8 +59,9 @@ describe('spoken lines', () => {
     '**Bo',
     'see https://example.com/',
     '12:30',
+    '### 00:50:00',
   ])('T10: %s is no spoken line', (line) => {
-    const isTime = line === '12:30';
+    const isTime = line === '12:30' || line.startsWith('#');
     expect(read(`Bo: y\n${line}\nBo: z`)).toEqual(['spoken lines', isTime ? 'Bo: y' : `Bo: y\n${line}`, 'Bo: z']);
   });
 
@@ -111,6 +122,14 @@ describe('spoken lines', () => {
   });
 });
 
+test('T11: a manual with ever new words before its colons is no conversation, many guests with a host are', () => {
+  const chapters = Array.from({ length: 12 }, (_, i) => `Step ${i + 1}: do this\nthen that\n\nor this`);
+  const manual = `How to\n\n${chapters.join('\n\n')}\n\nNote well: a\n\nNote well: b`;
+  expect(parseTranscript(manual, null).form).toBe(null);
+  const questions = Array.from({ length: 12 }, (_, i) => `Guest ${i + 1}: why?\n\nHost: so.\n\nAnd so on.`);
+  expect(parseTranscript(`Evening\n\n${questions.join('\n\n')}`, null).form).toBe('spoken lines');
+});
+
 describe('headed turns', () => {
   test.each([
     ['Anna Lee  0:03', 'Bo  0:09'],
@@ -125,6 +144,9 @@ describe('headed turns', () => {
     ['Anna Lee 0:03', 'Bo 0:09'],
     ['[0:03] Anna Lee', '[0:09] Bo'],
     ['Anna Lee  0:03 - 0:08', 'Bo  0:09 - 0:10'],
+    ['Anna Lee 0:03 - 0:08', 'Bo 0:09 - 0:10'],
+    ['Anna Lee  03/12/2031 10:03 AM', 'Bo  03/12/2031 10:04 AM'],
+    ['Anna Lee（0:03）：', 'Bo（0:09）：'],
     ['+1 (555) 010-1234  0:03', 'Bo  0:09'],
   ])('T10: %s', (anna, bo) => {
     const name = anna.startsWith('+') ? '+1 (555) 010-1234' : 'Anna Lee';
@@ -156,8 +178,22 @@ describe('headed turns', () => {
     expect(parseTranscript('[0:01 --> 0:03]  Hello there.\n[0:03 --> 0:05]  And bye.', null).form).toBe(null);
   });
 
+  test('T11: a title with a time is not the speaker of those who speak below it', () => {
+    const speech = ['Anna: Hi.', 'Bo: Ho.', 'Anna: So.'];
+    for (const title of ['Kick-off (10:30)', 'Weekly - 10:30', 'Call at 10:30 --> 11:30']) {
+      expect(read(`${title}\n\n${speech.join('\n')}\n00:01 --> 00:02`)).toEqual(['spoken lines', title, ...speech]);
+    }
+    const [part] = read(`One (0:00)\n\n${speech.join('\n')}\n\nTwo (9:30)\n\n${speech.join('\n')}`);
+    expect(part).toBe('spoken lines');
+    expect(read('Anna (0:03)\nPrice: ten\nTime: two\nand so on')).toEqual([
+      'headed turns',
+      'Anna: Price: ten\nTime: two\nand so on',
+    ]);
+  });
+
   test('a list of chapters and a sentence that ends with a time are none', () => {
     expect(parseTranscript('Intro  0:03\nPricing  5:10\nNext steps  9:59', null).form).toBe(null);
+    expect(parseTranscript('0:03 Intro\n5:10 Pricing\n9:59 Next steps', null).form).toBe(null);
     expect(parseTranscript('We start at 10:30\nand end late.\n\nPlease come.', null).form).toBe(null);
   });
 });

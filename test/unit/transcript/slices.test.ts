@@ -4,7 +4,7 @@ import { parseSlices } from '../../../src/transcript/parse.ts';
 import type { Slices } from '../../../src/transcript/slices.ts';
 import { salesCall } from '../../support/transcript-calls.ts';
 import { renderTranscript } from '../../support/transcript-render.ts';
-import { parseTranscript, runSlices } from '../../support/transcript-at-once.ts';
+import { parseTranscript, runSlices, slicesOf, textsOf } from '../../support/transcript-at-once.ts';
 
 function* countTo(limit: number): Slices<number> {
   for (let i = 0; i < limit; i += 1) yield;
@@ -29,7 +29,9 @@ test.each(['speaker_text', 'webvtt', 'srt', 'utterances_json'] as const)(
   async (format) => {
     const body = renderTranscript(salesCall(400_000), format);
     const [parsed, pauses] = await countPauses(parseSlices(body, format));
-    expect(parsed).toEqual(parseTranscript(body, format));
+    const atOnce = parseTranscript(body, format);
+    expect([parsed.form, parsed.text]).toEqual([atOnce.form, atOnce.text]);
+    expect([textsOf(parsed), slicesOf(parsed)]).toEqual([textsOf(atOnce), slicesOf(atOnce)]);
     expect(pauses).toBeGreaterThanOrEqual(Math.floor(body.length / 65_536));
     // Every form looks at the body, some of them twice.
     expect(pauses).toBeLessThanOrEqual(Math.ceil(body.length / 4096));

@@ -1,5 +1,5 @@
-/** Bodies in no known form (T9: cut at blank lines), and what stands above the first turn of those in one (T11: nobody's). */
-import { isBlank, LineScanner, type LineTable } from './lines.ts';
+/** Bodies in no known form (T9: cut at blank lines). */
+import { Lines } from './lines.ts';
 import type { Slices } from './slices.ts';
 import { type ParsedTranscript, TurnWriter } from './turn-writer.ts';
 
@@ -7,9 +7,8 @@ import { type ParsedTranscript, TurnWriter } from './turn-writer.ts';
 const MAX_PARAGRAPH_POINTS = 4000;
 
 /** Cuts a body at blank lines, and a long paragraph at all lines. */
-export function* plainSlices(table: LineTable): Slices<ParsedTranscript> {
-  const body = table.text;
-  const lines = new LineScanner(table);
+export function* readParagraphs(body: string): Slices<ParsedTranscript> {
+  const lines = new Lines(body);
   const writer = new TurnWriter(body);
   /** The lines of a paragraph that may yet become too long. */
   let held: { readonly start: number; readonly end: number }[] = [];
@@ -17,14 +16,14 @@ export function* plainSlices(table: LineTable): Slices<ParsedTranscript> {
   const writeHeld = (areTurns: boolean): void => {
     for (const [i, { start, end }] of held.entries()) {
       if (i === 0 || areTurns) writer.beginTurn(start);
-      writer.addLine(start, end);
+      writer.words(start, end);
     }
     held = [];
   };
   while (lines.advance()) {
     const { start, end } = lines;
     if (lines.isDue) yield;
-    if (isBlank(body, start, end)) {
+    if (lines.isBlank) {
       writeHeld(false);
       points = 0;
       continue;
@@ -46,24 +45,4 @@ function pointsOf(text: string, start: number, end: number, cap: number): number
     if (unit >= 0xdc00 && unit <= 0xdfff) points -= 1;
   }
   return points;
-}
-
-/** Writes the lines above the first turn, a turn without a speaker per paragraph. */
-export class Preamble {
-  readonly #writer: TurnWriter;
-  #isInParagraph = false;
-
-  constructor(writer: TurnWriter) {
-    this.#writer = writer;
-  }
-
-  line(start: number, end: number): void {
-    if (!this.#isInParagraph) this.#writer.beginTurn(start);
-    this.#isInParagraph = true;
-    this.#writer.addLine(start, end);
-  }
-
-  endParagraph(): void {
-    this.#isInParagraph = false;
-  }
 }
