@@ -1,5 +1,6 @@
 /** What hard purges delete, at once and in the background, and how their log stays short, with two gateways over one Redis. */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
+import { forFile } from '../support/opened.ts';
 import { z } from 'zod';
 import { LATE_MS } from '../../src/cache/purge-log.ts';
 import { GET_CALL, GET_CALL_TRANSCRIPT, LIST_CALLS } from '../http/common/endpoints.ts';
@@ -12,11 +13,7 @@ const PURGES = 'evalgate:{cache}:purges';
 const ROUND_MS = 5000;
 
 const timers = new HurriedTimers();
-let world: CacheWorld;
-beforeAll(async () => {
-  world = await CacheWorld.start('redis', { timers });
-});
-afterAll(() => world.close());
+const world = await forFile(CacheWorld.start('redis', { timers }));
 beforeEach(() => world.clock.advance(1000));
 
 const purge = (tags: readonly string[], options = {}) =>

@@ -1,6 +1,7 @@
 /** Cached records in Redis are encrypted with the first key, and read with any; what cannot be decrypted is no copy. */
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { forFile } from '../support/opened.ts';
 import { ENDPOINTS, GET_CALL, GET_CALL_TRANSCRIPT, LIST_CALLS } from '../http/common/endpoints.ts';
 import { putSubject } from '../http/common/subject.ts';
 import { logOf, readinessOf, samplesOf } from '../support/admin.ts';
@@ -13,11 +14,7 @@ const [FIRST = '', SECOND = ''] = Array.from({ length: 2 }, () => randomBytes(32
 const UNDECRYPTABLE = 'a cached copy cannot be decrypted: it and its like count as none';
 const MARK = 'Confidential-Renewal';
 
-let world: CacheWorld;
-beforeAll(async () => {
-  world = await CacheWorld.start('redis', { env: { CACHE_ENCRYPTION_KEYS: FIRST } });
-});
-afterAll(() => world.close());
+const world = await forFile(CacheWorld.start('redis', { env: { CACHE_ENCRYPTION_KEYS: FIRST } }));
 
 const gatewayWith = (keys: string): Promise<TestGateway> => world.add({ CACHE_ENCRYPTION_KEYS: keys });
 const entryOf = async ({ subject }: Reader): Promise<string> =>

@@ -1,5 +1,6 @@
 /** Whole gateways over one Redis: maintenance begun at one is in force at all; and what Redis holds is explained. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { forFile } from '../support/opened.ts';
 import { z } from 'zod';
 import { GET_CALL, LIST_CALLS } from '../http/common/endpoints.ts';
 import { CacheWorld, HIT, type Reader } from '../support/cache-world.ts';
@@ -7,12 +8,8 @@ import type { TestGateway } from '../support/gateway.ts';
 
 const PATH = '/api/cache/maintenance';
 
-let world: CacheWorld;
 let reader: Reader;
-beforeAll(async () => {
-  world = await CacheWorld.start('redis');
-});
-afterAll(() => world.close());
+const world = await forFile(CacheWorld.start('redis'));
 beforeEach(async () => {
   world.clock.advance(1000);
   reader = await world.reader(GET_CALL);

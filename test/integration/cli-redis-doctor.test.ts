@@ -1,22 +1,18 @@
 /** `evalgate doctor` in front of real Redis servers, set well and badly. */
 import { connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { afterAll, beforeEach, expect, test, vi } from 'vitest';
 import { configFile } from '../support/admin.ts';
 import { listenOnLoopback } from '../support/loopback.ts';
 import { withClient } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { findRedis } from './redis-findings.ts';
 
-let state: TestRedis;
-let cache: TestRedis;
-
 const set = (redis: TestRedis, name: string, value: string): Promise<unknown> =>
   withClient(redis.url, (client) => client.config('SET', name, value));
 
-beforeAll(async () => {
-  [state, cache] = await Promise.all([startRedis(), startRedis()]);
-});
+const [state, cache] = await Promise.all([startRedis(), startRedis()]);
+afterAll(() => Promise.all([state.close(), cache.close()]));
 beforeEach(async () => {
   for (const redis of [state, cache]) {
     await set(redis, 'maxmemory', '100mb');
@@ -26,9 +22,6 @@ beforeEach(async () => {
   await set(state, 'save', '');
   await set(state, 'maxmemory-policy', 'noeviction');
   await set(cache, 'maxmemory-policy', 'allkeys-lru');
-});
-afterAll(async () => {
-  await Promise.all([state.close(), cache.close()]);
 });
 
 const answers = (setting: string): RegExp => new RegExp(`^ok redis ${setting}: version [\\d.]+ answers in N ms`);

@@ -1,5 +1,6 @@
 /** Whole gateways over one Redis: what one does, the others know, and what operators are shown of all of them. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { forFile } from '../support/opened.ts';
 import { z } from 'zod';
 import { loadConfig } from '../../src/config/load.ts';
 import { startGateway } from '../../src/gateway.ts';
@@ -9,22 +10,18 @@ import { runCli, runJson } from '../support/cli.ts';
 import { startTestGateway, type TestGateway, type TestGatewayOptions } from '../support/gateway.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../support/records.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { startRedis } from '../support/redis.ts';
 
 const REPORTS = `/v1/workspaces/${WORKSPACE_A}/reports`;
 const REPORT = `${REPORTS}/${EVALUATION_ID}`;
 const WITHIN = { timeout: 15_000, interval: 20 };
 
-let redis: TestRedis;
 let clock: ManualClock;
 let gateways: TestGateway[] = [];
 let a: TestGateway;
 let b: TestGateway;
 
-beforeAll(async () => {
-  redis = await startRedis();
-});
-afterAll(() => redis.close());
+const redis = await forFile(startRedis());
 beforeEach(async () => {
   await redis.flush();
   clock = new ManualClock();

@@ -1,21 +1,15 @@
 /** The rate limit with quotas in Redis, shared by two gateways; by Redis's own clock. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { forFile } from '../support/opened.ts';
 import { describeRateLimit, type QuotaDoor, SettableKey } from '../http/common/rate-limit-suite.ts';
 import { type GatewayFleet, nth, startFleet, WITHIN } from '../support/gateway-fleet.ts';
-import { connectToAny, namesIn, type TestClient } from '../support/redis/client.ts';
+import { connectToAny, namesIn } from '../support/redis/client.ts';
 import { monitorRedis } from '../support/redis/monitor.ts';
-import { isOneServer, startRedis, type TestRedis } from '../support/redis.ts';
+import { isOneServer, startRedis } from '../support/redis.ts';
 
-let redis: TestRedis;
-let client: TestClient;
-beforeAll(async () => {
-  redis = await startRedis();
-  client = await connectToAny(redis.url, 5000);
-});
-afterAll(async () => {
-  client.disconnect();
-  await redis.close();
-});
+const redis = await forFile(startRedis());
+const client = await connectToAny(redis.url, 5000);
+afterAll(() => client.disconnect());
 
 /** A list of the times of admitted requests in Unix microseconds, the oldest first. */
 async function logOf(quotaId: string): Promise<string> {

@@ -4,7 +4,8 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { forFile } from '../support/opened.ts';
 import { z } from 'zod';
 import { auditOf, logOf, messageOf, samplesOf } from '../support/admin.ts';
 import { runCli, runJson } from '../support/cli.ts';
@@ -13,16 +14,13 @@ import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { dependency, redisIsWell, WITHIN } from '../support/gateway-fleet.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { WORKSPACE_A } from '../support/records.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { startRedis } from '../support/redis.ts';
 
 const HOUR_MS = 3_600_000;
 
-let redis: TestRedis;
 let clock: ManualClock;
 let gateway: TestGateway;
-beforeAll(async () => {
-  redis = await startRedis();
-});
+const redis = await forFile(startRedis());
 beforeEach(async () => {
   await redis.flush();
   // By the clock of the machine, as the command is.
@@ -31,7 +29,6 @@ beforeEach(async () => {
   await redisIsWell(gateway);
 });
 afterEach(() => gateway.close());
-afterAll(() => redis.close());
 
 type Way = 'the listener' | 'Redis';
 const args = (way: Way, ...words: readonly string[]) =>

@@ -4,25 +4,22 @@ import { copyFile, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { expect, onTestFinished, test } from 'vitest';
+import { forFile } from '../support/opened.ts';
+import { startTestGateway } from '../support/gateway.ts';
 import { anEvaluation, aScorecard, aScoredCard, aTranscript, dealInsights, WORKSPACE_A } from '../support/records.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const PROGRAM = join(import.meta.dirname, 'client');
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  gateway = await startTestGateway();
-  gateway.store.put({
-    evaluations: [anEvaluation()],
-    transcripts: [aTranscript()],
-    scoredCards: [aScoredCard()],
-    dealInsights: [dealInsights()],
-    scorecards: [aScorecard()],
-  });
+const gateway = await forFile(startTestGateway());
+gateway.store.put({
+  evaluations: [anEvaluation()],
+  transcripts: [aTranscript()],
+  scoredCards: [aScoredCard()],
+  dealInsights: [dealInsights()],
+  scorecards: [aScorecard()],
 });
-afterAll(() => gateway.close());
 
 /** A folder with the document, the program and what both need to be compiled. */
 async function prepare(): Promise<string> {

@@ -1,16 +1,13 @@
 /** What the role of an admin token allows: every route and method, for each role. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
 import { ROLES } from '../../../src/config/admin-tokens.ts';
 import { type AdminRoute, PROBES, ROUTES } from '../../../src/operations/api.ts';
 import { auditOf, logOf, messageOf } from '../../support/admin.ts';
-import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { startTestGateway } from '../../support/gateway.ts';
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  const pairs = ROLES.map((role) => `${role}-1:${role}=token-of-${role}`);
-  gateway = await startTestGateway({ env: { ADMIN_TOKEN: ['root=token-of-root', ...pairs].join(',') } });
-});
-afterAll(() => gateway.close());
+const pairs = ROLES.map((role) => `${role}-1:${role}=token-of-${role}`);
+const gateway = await forFile(startTestGateway({ env: { ADMIN_TOKEN: ['root=token-of-root', ...pairs].join(',') } }));
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 const routes = Object.values<AdminRoute>(ROUTES);

@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { describe, expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
+import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import { ENDPOINTS, type EndpointRow, GET_CALL, GET_REPORT } from './endpoints.ts';
 import { cachingOf, RATE_LIMIT_NAMES, rateLimitOf } from './headers.ts';
 import { keyFor, putSubject, type Subject } from './subject.ts';
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 
 /** A title that makes every body longer than what is worth compressing. */
 const LONG_TITLE = 'Discovery call with Northwind '.repeat(60);

@@ -1,19 +1,15 @@
 /** Every test comes from an address of its own, so that the failures of one don't use up those of another (K9). */
 import { randomInt } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
 import { newToken } from '../../../src/keys/token.ts';
-import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import { ENDPOINTS, type EndpointRow, errorText, GET_REPORT } from './endpoints.ts';
 import { cachingOf, rateLimitOf } from './headers.ts';
 import { importKey } from './keys.ts';
 import { keyFor, newSubject, putSubject, type Subject } from './subject.ts';
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway({ env: { TRUSTED_PROXIES: '127.0.0.1/32' } });
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway({ env: { TRUSTED_PROXIES: '127.0.0.1/32' } }));
 
 function ask(endpoint: EndpointRow, subject: Subject, authorization?: string): Promise<Reply> {
   const address = Array.from({ length: 4 }, () => randomInt(1, 250)).join('.');

@@ -1,17 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
 import { SCOPES } from '../../../src/keys/key.ts';
-import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import { ENDPOINTS, type EndpointRow, LIST_CALLS, LIST_REPORTS } from './endpoints.ts';
 import { cachingOf, RATE_LIMIT_NAMES, rateLimitOf } from './headers.ts';
 import { activateKey, deprecateKey, inHours, revokeKey } from './keys.ts';
 import { keyFor, newSubject, putSubject, type Subject } from './subject.ts';
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 
 /** The one text of the route, and nothing that tells more (K7). */
 function expectForbidden(reply: Reply, endpoint: EndpointRow): void {

@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { describe, expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
+import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import { type EndpointRow, GET_RUBRIC, PARTS, SINGLE_READS } from './endpoints.ts';
 import { cachingOf, RATE_LIMIT_NAMES, rateLimitOf, uncountedHeaders } from './headers.ts';
 import { keyFor, newSubject, putSubject, type Subject } from './subject.ts';
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 
 /** The endpoint's path with another id in it, which needs no encoding or has it. */
 function pathWithId(endpoint: EndpointRow, subject: Subject, id: string): string {

@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { describe, expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
+import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import { listenOnLoopback } from '../../support/loopback.ts';
 import { anEvaluation } from '../../support/records.ts';
 import { sendError, type StoreServer } from '../../support/store-server.ts';
@@ -8,12 +9,7 @@ import { ENDPOINTS, type EndpointRow, errorText, GET_CALL, LIST_REPORTS, SINGLE_
 import { cachingOf, RATE_LIMIT_NAMES, rateLimitOf } from './headers.ts';
 import { keyFor, newSubject, putSubject, type Subject } from './subject.ts';
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway({ env: { UPSTREAM_TIMEOUT: '500ms' } });
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway({ env: { UPSTREAM_TIMEOUT: '500ms' } }));
 
 const TIMEOUT = 'The evaluation store did not answer in time. Try again later.';
 const UNREACHABLE = 'The evaluation store cannot be reached at the moment. Try again later.';

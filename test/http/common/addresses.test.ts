@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type RawReply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { describe, expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
+import { type RawReply, startTestGateway } from '../../support/gateway.ts';
 import { ENDPOINTS, LIST_CALLS } from './endpoints.ts';
 import { cachingOf, RATE_LIMIT_NAMES, rateLimitOf } from './headers.ts';
 import { keyFor, newSubject, putSubject } from './subject.ts';
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 
 const NEW_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const NO_ADDRESS = 'There is no such address in this API. GET /docs describes it.';

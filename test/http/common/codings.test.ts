@@ -1,15 +1,11 @@
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { describe, expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
+import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import { ENDPOINTS, GET_CALL, GET_REPORT } from './endpoints.ts';
 import { keyFor, newSubject, putSubject, type Subject } from './subject.ts';
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 
 const DECODERS = { br: brotliDecompressSync, zstd: zstdDecompressSync, gzip: gunzipSync } as const;
 const LONG_TITLE = 'Gespräch über 😀 '.repeat(100);

@@ -1,17 +1,13 @@
 /** A4: every error has a code of the catalogue in docs/api.md. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
 import { ERROR_CODES, type ErrorCode } from '../../../src/http/problem.ts';
-import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import { GET_CALL, LIST_CALLS, LIST_REPORTS } from './endpoints.ts';
 import { revokeKey } from './keys.ts';
 import { keyFor, newSubject, putSubject } from './subject.ts';
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 
 function expectCode(reply: Reply, code: ErrorCode): void {
   expect([reply.status, reply.headers['x-error-code']]).toEqual([ERROR_CODES[code].status, code]);

@@ -1,20 +1,15 @@
 /** The limiter's window is of the system's clock; all that is tested here happens well within one of its minutes. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newToken } from '../../../src/keys/token.ts';
-import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import { GET_CALL, LIST_CALLS, LIST_REPORTS } from './endpoints.ts';
 import { deprecateKey } from './keys.ts';
 import { keyFor, newSubject, putSubject } from './subject.ts';
 
-let gateway: TestGateway;
-let untrusting: TestGateway;
-
-beforeAll(async () => {
-  [gateway, untrusting] = await Promise.all([
-    startTestGateway({ env: { TRUSTED_PROXIES: '127.0.0.1/32,10.0.0.0/8,192.168.1.1,fd00::/8' } }),
-    startTestGateway(),
-  ]);
-});
+const [gateway, untrusting] = await Promise.all([
+  startTestGateway({ env: { TRUSTED_PROXIES: '127.0.0.1/32,10.0.0.0/8,192.168.1.1,fd00::/8' } }),
+  startTestGateway(),
+]);
 afterAll(() => Promise.all([gateway.close(), untrusting.close()]));
 
 const INVALID = '{"error":{"message":"The API key is not valid."}}';

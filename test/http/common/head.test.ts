@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { describe, expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
+import { startTestGateway } from '../../support/gateway.ts';
 import { ENDPOINTS, LIST_CALLS, SINGLE_READS } from './endpoints.ts';
 import { uncountedHeaders } from './headers.ts';
 import { keyFor, newSubject, putSubject } from './subject.ts';
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 
 async function both(path: string, key: string | undefined, headers: Readonly<Record<string, string>> = {}) {
   const ask = { headers, ...(key === undefined ? {} : { key }) };

@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type RawReply, type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
+import { type RawReply, type Reply, startTestGateway } from '../../support/gateway.ts';
 import { isOfTemplate } from '../../support/store-templates.ts';
 import {
   ENDPOINTS,
@@ -17,18 +18,11 @@ import {
   HOSTILE_REQUEST_LINES,
   HOSTILE_SEGMENTS,
 } from './hostile-inputs.ts';
-import { keyFor, newSubject, putSubject, type Subject } from './subject.ts';
+import { keyFor, newSubject, putSubject } from './subject.ts';
 
-let gateway: TestGateway;
-let subject: Subject;
-let key: string;
-
-beforeAll(async () => {
-  gateway = await startTestGateway({ env: { TRUSTED_PROXIES: '127.0.0.1/32' } });
-  subject = putSubject(gateway.store, newSubject('11111111-1111-4111-8111-111111111111'));
-  key = await keyFor(gateway, subject);
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway({ env: { TRUSTED_PROXIES: '127.0.0.1/32' } }));
+const subject = putSubject(gateway.store, newSubject('11111111-1111-4111-8111-111111111111'));
+const key = await keyFor(gateway, subject);
 beforeEach(() => {
   // Absence is remembered for 15 s: each test sees its own calls.
   gateway.clock.advance(20_000);

@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { describe, expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
+import { startTestGateway } from '../../support/gateway.ts';
 import { GET_CALL, GET_REPORT, LIST_CALLS, LIST_REPORTS } from './endpoints.ts';
 import { RATE_LIMIT_NAMES, rateLimitOf } from './headers.ts';
 import { deprecateKey, inHours, revokeKey } from './keys.ts';
 import { keyFor, newSubject, putSubject } from './subject.ts';
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 
 const FAULTY = '?x=1&page=0&search=';
 

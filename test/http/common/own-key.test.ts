@@ -1,22 +1,19 @@
 /** K8a: a look at one's own key costs no quota, and has a limit of its own. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
 import { z } from 'zod';
 import { newToken } from '../../../src/keys/token.ts';
-import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import { LIST_CALLS } from './endpoints.ts';
 import { cachingOf, RATE_LIMIT_NAMES, rateLimitOf, steadyHeaders } from './headers.ts';
 import { deprecateKey, importKey, inHours, revokeKey, rotateKey } from './keys.ts';
 import { newSubject, putSubject, type Subject } from './subject.ts';
 
-let gateway: TestGateway;
 let subject: Subject;
 /** Unix seconds at which the test began. */
 let start: number;
 
-beforeAll(async () => {
-  gateway = await startTestGateway({ env: { LOG_LEVEL: 'trace' } });
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway({ env: { LOG_LEVEL: 'trace' } }));
 beforeEach(() => {
   subject = putSubject(gateway.store);
   gateway.clock.advanceMicros(1_000_000 - (gateway.clock.nowMicros() % 1_000_000));

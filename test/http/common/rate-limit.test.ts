@@ -1,19 +1,16 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
+import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import { GET_CALL, GET_RUBRIC, LIST_CALLS, LIST_REPORTS } from './endpoints.ts';
 import { rateLimitOf } from './headers.ts';
 import { rotateKey } from './keys.ts';
 import { keyFor, putSubject, type Subject } from './subject.ts';
 
-let gateway: TestGateway;
 let subject: Subject;
 /** Unix seconds at which the test began. */
 let start: number;
 
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 beforeEach(() => {
   subject = putSubject(gateway.store);
   gateway.clock.advanceMicros(1_000_000 - (gateway.clock.nowMicros() % 1_000_000));

@@ -1,16 +1,13 @@
 /** How the fields of an evaluation become public, the same on both surfaces if both have them. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
 import { z } from 'zod';
 import type { EvaluationRecord } from '../../../src/domain/records.ts';
-import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { startTestGateway } from '../../support/gateway.ts';
 import { GET_CALL, GET_REPORT } from './endpoints.ts';
 import { keyFor, newSubject, putSubject } from './subject.ts';
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 
 const SURFACES = [
   { endpoint: GET_REPORT, member: 'report' },

@@ -1,11 +1,12 @@
 /** Which answers of the store are taken, and up to which size and shape. */
 import { gzipSync } from 'node:zlib';
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
+import { forFile } from '../../support/opened.ts';
 import { z } from 'zod';
 import type { Reply } from '../../support/gateway.ts';
 import { anEvaluation, aScorecard, aTranscript, dealInsights } from '../../support/records.ts';
-import { linesOf, openUpstreamGateway, type UpstreamGateway } from '../../support/upstream-settings.ts';
+import { linesOf, openUpstreamGateway } from '../../support/upstream-settings.ts';
 import {
   ENDPOINTS,
   GET_CALL,
@@ -19,15 +20,9 @@ import { keyFor, newSubject, putSubject, type Subject } from './subject.ts';
 const MAX_BYTES = 3_000_000;
 const INTERNAL = ['modelRun', 'reviewerNotes', 'costCents', 'internalFlags'];
 
-let gateway: UpstreamGateway;
-let subject: Subject;
-let key: string;
-beforeAll(async () => {
-  gateway = await openUpstreamGateway({ maxResponse: `${MAX_BYTES}B` });
-  subject = newSubject();
-  key = await keyFor(gateway, subject);
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(openUpstreamGateway({ maxResponse: `${MAX_BYTES}B` }));
+const subject = newSubject();
+const key = await keyFor(gateway, subject);
 
 /** A record of one's own at the endpoint, asked for for the first time, answered by these bytes. */
 async function readAs(

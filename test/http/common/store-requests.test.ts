@@ -1,5 +1,6 @@
 /** The requests that the gateway sends to the store, to the last header. */
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { forFile } from '../../support/opened.ts';
 import { hashToken, newToken } from '../../../src/keys/token.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { anApiKeyRecord } from '../../support/records.ts';
@@ -8,11 +9,7 @@ import { putCalls, startUpstreamGateway } from '../../support/upstream-settings.
 import { ENDPOINTS, GET_CALL, LIST_CALLS, LIST_REPORTS } from './endpoints.ts';
 import { keyFor, newSubject, putSubject, type Subject } from './subject.ts';
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 
 function lastRequest({ store }: TestGateway = gateway): SeenRequest {
   const request = store.requests.at(-1);

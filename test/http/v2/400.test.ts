@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
+import { startTestGateway } from '../../support/gateway.ts';
 import { GET_CALL, GET_CALL_SCORECARD, GET_RUBRIC } from '../common/endpoints.ts';
 import { keyFor, newSubject, putSubject } from '../common/subject.ts';
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 
 test.each([GET_CALL, GET_CALL_SCORECARD, GET_RUBRIC])('Q3, Q4: $name takes no parameters', async (endpoint) => {
   const subject = putSubject(gateway.store);

@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startTestGateway, type TestGateway } from '../../../support/gateway.ts';
+import { expect, test } from 'vitest';
+import { forFile } from '../../../support/opened.ts';
+import { startTestGateway } from '../../../support/gateway.ts';
 import { dealInsights } from '../../../support/records.ts';
 import { GET_REPORT_DEAL_INSIGHTS } from '../../common/endpoints.ts';
 import { keyFor, newSubject, putSubject } from '../../common/subject.ts';
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 
 test('the insights are passed on as they are, internal members left out', async () => {
   const subject = newSubject();

@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startTestGateway, type TestGateway } from '../../../support/gateway.ts';
+import { expect, test } from 'vitest';
+import { forFile } from '../../../support/opened.ts';
+import { startTestGateway } from '../../../support/gateway.ts';
 import { aTranscript } from '../../../support/records.ts';
 import { GET_REPORT_TRANSCRIPT } from '../../common/endpoints.ts';
 import { keyFor, newSubject, putSubject } from '../../common/subject.ts';
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 
 const WEBVTT = 'WEBVTT\r\n\r\n00:01.000 --> 00:04.000\r\n<v Riley>Hello &amp; welcome';
 const SRT = '1\n00:00:01,000 --> 00:00:02,000\nRiley: Hello\n';

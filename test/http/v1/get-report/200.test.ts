@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startTestGateway, type TestGateway } from '../../../support/gateway.ts';
+import { expect, test } from 'vitest';
+import { forFile } from '../../../support/opened.ts';
+import { startTestGateway } from '../../../support/gateway.ts';
 import { anEvaluation } from '../../../support/records.ts';
 import { GET_REPORT } from '../../common/endpoints.ts';
 import { keyFor, newSubject, putSubject } from '../../common/subject.ts';
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 
 test('a rich record: every field in the order of the specification, and nothing else', async () => {
   const subject = newSubject();

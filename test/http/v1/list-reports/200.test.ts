@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { forFile } from '../../../support/opened.ts';
 import { EVALUATION_STATES } from '../../../../src/domain/records.ts';
-import { type Reply, startTestGateway, type TestGateway } from '../../../support/gateway.ts';
+import { type Reply, startTestGateway } from '../../../support/gateway.ts';
 import { anEvaluation, CREATED_AT_MS } from '../../../support/records.ts';
 import { LIST_REPORTS } from '../../common/endpoints.ts';
 import { keyFor, newSubject, putSubject, type Subject } from '../../common/subject.ts';
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 
 async function list(subject: Subject, query = ''): Promise<Reply> {
   const key = await keyFor(gateway, subject, { scopes: ['reports.read'] });

@@ -1,17 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { forFile } from '../../../support/opened.ts';
 import { z } from 'zod';
 import type { TranscriptRecord } from '../../../../src/domain/records.ts';
-import { type Reply, startTestGateway, type TestGateway } from '../../../support/gateway.ts';
+import { type Reply, startTestGateway } from '../../../support/gateway.ts';
 import { aTranscript } from '../../../support/records.ts';
 import { GET_CALL_TRANSCRIPT } from '../../common/endpoints.ts';
 import { keyFor, newSubject, putSubject, type Subject } from '../../common/subject.ts';
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 
 function putTranscript(body: string, format: TranscriptRecord['format'] = 'speaker_text'): Subject {
   const subject = newSubject();

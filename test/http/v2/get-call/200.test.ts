@@ -1,17 +1,13 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { forFile } from '../../../support/opened.ts';
 import { EVALUATION_STATES } from '../../../../src/domain/records.ts';
-import { startTestGateway, type TestGateway } from '../../../support/gateway.ts';
+import { startTestGateway } from '../../../support/gateway.ts';
 import { anEvaluation } from '../../../support/records.ts';
 import { GET_CALL } from '../../common/endpoints.ts';
 import { uncountedHeaders } from '../../common/headers.ts';
 import { keyFor, newSubject, putSubject } from '../../common/subject.ts';
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 
 test('a rich record: every field in the order of the specification, and nothing else', async () => {
   const subject = newSubject();

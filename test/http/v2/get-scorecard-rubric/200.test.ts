@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startTestGateway, type TestGateway } from '../../../support/gateway.ts';
+import { expect, test } from 'vitest';
+import { forFile } from '../../../support/opened.ts';
+import { startTestGateway } from '../../../support/gateway.ts';
 import { aScorecard } from '../../../support/records.ts';
 import { GET_RUBRIC } from '../../common/endpoints.ts';
 import { keyFor, newSubject } from '../../common/subject.ts';
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 
 test('the rubric is passed on as it is, internal members left out', async () => {
   const subject = newSubject();

@@ -1,16 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { forFile } from '../../../support/opened.ts';
 import { EVALUATION_STATES } from '../../../../src/domain/records.ts';
-import { type Reply, startTestGateway, type TestGateway } from '../../../support/gateway.ts';
+import { type Reply, startTestGateway } from '../../../support/gateway.ts';
 import { anEvaluation } from '../../../support/records.ts';
 import { keyFor, newSubject, putSubject, type Subject } from '../../common/subject.ts';
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 
 async function list(subject: Pick<Subject, 'workspaceId'>, query = ''): Promise<Reply> {
   const key = await keyFor(gateway, subject, { scopes: ['calls.read'] });

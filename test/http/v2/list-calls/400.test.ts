@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startTestGateway, type TestGateway } from '../../../support/gateway.ts';
+import { expect, test } from 'vitest';
+import { forFile } from '../../../support/opened.ts';
+import { startTestGateway } from '../../../support/gateway.ts';
 import { keyFor, putSubject } from '../../common/subject.ts';
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 
 const PAGE = 'The query parameter page must be an integer of at least 1';
 const PAGE_SIZE = 'The query parameter pageSize must be an integer from 1 to 100';
