@@ -5,11 +5,13 @@ import { isOfTemplate } from '../../support/store-templates.ts';
 import {
   ENDPOINTS,
   type EndpointRow,
+  errorText,
   GET_CALL,
   GET_CALL_TRANSCRIPT,
   GET_REPORT,
   LIST_CALLS,
   LIST_REPORTS,
+  TEXTS,
 } from './endpoints.ts';
 import {
   HOSTILE_HEADER_LINES,
@@ -61,9 +63,9 @@ function ask(path: string, surface: 'v1' | 'v2', headers: Readonly<Record<string
 }
 
 const NO_ADDRESS = {
-  v1: '{"error":"There is no such address in this API. GET /docs describes it."}',
-  v2: '{"error":{"message":"There is no such address in this API. GET /docs describes it."}}',
-} as const;
+  v1: errorText(GET_REPORT, 404, TEXTS.noAddress),
+  v2: errorText(GET_CALL, 404, TEXTS.noAddress),
+};
 
 /** Every endpoint's path with something else in place of one of its parameters. */
 function pathsWith(segment: string): readonly (readonly [EndpointRow, string])[] {

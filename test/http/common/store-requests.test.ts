@@ -33,7 +33,18 @@ test.each(ENDPOINTS)(
     const subject = putSubject(gateway.store);
     const key = await keyFor(gateway, subject);
     const before = gateway.store.calls();
-    const headers = { cookie: 'a=b', 'x-forwarded-for': '192.0.2.1', 'accept-language': 'de', 'x-secret': 'c' };
+    const headers = {
+      cookie: 'a=b',
+      'x-forwarded-for': '192.0.2.1',
+      'user-agent': 'secret-agent',
+      referer: 'https://secret.example/',
+      'accept-language': 'de',
+      'x-secret': 'c',
+      'cache-control': 'no-cache',
+      'if-none-match': '"secret"',
+      baggage: 'secret=1',
+      tracestate: 'secret=1',
+    };
     const reply = await gateway.get(endpoint.path(subject), { key, headers });
     expect(reply.status).toBe(200);
     expect(gateway.store.calls() - before).toBe(1);
