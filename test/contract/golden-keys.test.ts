@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { forFile } from '../support/opened.ts';
 import { hashToken, newToken } from '../../src/keys/token.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
-import { redisIsWell, WITHIN } from '../support/gateway-fleet.ts';
+import { redisIsWell, WITHIN } from '../support/world.ts';
 import { WORKSPACE_A } from '../support/records.ts';
 import { connectWhenUp, withClient } from '../support/redis/client.ts';
 import { startRedis } from '../support/redis.ts';

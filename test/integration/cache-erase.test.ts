@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { GET_CALL, GET_CALL_TRANSCRIPT, LIST_CALLS } from '../http/common/endpoints.ts';
 import { auditOf } from '../support/admin.ts';
-import { BACKENDS, type BackendKind, CacheWorld } from '../support/cache-world.ts';
+import { BACKENDS, type BackendKind, World } from '../support/world.ts';
 import { runCli } from '../support/cli.ts';
 
 const MEMBERS = 'evalgate:{members}';
@@ -18,7 +18,7 @@ const receiptSchema = z.object({
 });
 
 async function start(kind: BackendKind) {
-  const world = await CacheWorld.start(kind);
+  const world = await World.start(kind);
   onTestFinished(() => world.close());
   const call = await world.reader(GET_CALL);
   const readers = [call];

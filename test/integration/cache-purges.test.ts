@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import { z } from 'zod';
 import { GET_CALL, GET_CALL_TRANSCRIPT, GET_RUBRIC, LIST_CALLS } from '../http/common/endpoints.ts';
 import { putSubject, type Subject } from '../http/common/subject.ts';
-import { BACKENDS, CacheWorld, containing, HIT, MISS, type Reader, STALE } from '../support/cache-world.ts';
+import { BACKENDS, World, containing, HIT, MISS, type Reader, STALE } from '../support/world.ts';
 import { monitorRedis } from '../support/redis/monitor.ts';
 import { startRedis } from '../support/redis.ts';
 
@@ -11,9 +11,9 @@ const PURGE = '/api/cache/purge';
 const resultSchema = z.looseObject({ entries: z.number(), bytes: z.number() });
 
 describe.each(BACKENDS)('%s', (kind) => {
-  let world: CacheWorld;
+  let world: World;
   beforeAll(async () => {
-    world = await CacheWorld.start(kind);
+    world = await World.start(kind);
   });
   afterAll(() => world.close());
   // No read begins in the millisecond of another's fetch.
@@ -144,9 +144,7 @@ describe.each(BACKENDS)('%s', (kind) => {
       const first = await reader.ask(world.there);
       expect(first).toMatchObject({ status: 200, cache: STALE });
       expect(first.text).not.toContain('Renamed');
-      for (const gateway of world.gateways) {
-        await world.eventually(async () => expect((await reader.ask(gateway)).text).toContain('Renamed'));
-      }
+      await world.everywhere(async (gateway) => expect((await reader.ask(gateway)).text).toContain('Renamed'));
       expect(reader.calls()).toBe(2);
     });
 
@@ -173,9 +171,7 @@ describe.each(BACKENDS)('%s', (kind) => {
       const own = await before;
       expect(own).toMatchObject({ status: 200, cache: 'evalgate; fwd=uri-miss' });
       expect(own.text).not.toContain('Renamed');
-      for (const gateway of world.gateways) {
-        await world.eventually(async () => expect((await reader.ask(gateway)).text).toContain('Renamed'));
-      }
+      await world.everywhere(async (gateway) => expect((await reader.ask(gateway)).text).toContain('Renamed'));
       expect(reader.calls()).toBe(2);
     });
 
@@ -205,10 +201,10 @@ const HEAD = 'evalgate:{cache}:head';
 const PURGES = 'evalgate:{cache}:purges';
 
 describe('the purge log in Redis', () => {
-  let world: CacheWorld;
+  let world: World;
   let reader: Reader;
   beforeAll(async () => {
-    world = await CacheWorld.start('redis');
+    world = await World.start('redis');
   });
   afterAll(() => world.close());
   beforeEach(async () => {
@@ -220,9 +216,7 @@ describe('the purge log in Redis', () => {
   });
 
   async function expectPurged(): Promise<void> {
-    for (const gateway of world.gateways) {
-      await world.eventually(async () => expect((await reader.explain(gateway)).memory).toBeNull());
-    }
+    await world.everywhere(async (gateway) => expect((await reader.explain(gateway)).memory).toBeNull());
     world.clock.advance(1);
     expect(await reader.ask(world.there)).toMatchObject({ status: 200, cache: MISS });
   }
@@ -293,7 +287,7 @@ describe('the purge log in Redis', () => {
     const kept = await world.reader(GET_CALL);
     await world.change('POST', PURGE, { tags: [`evaluation:${reader.subject.id}`] });
     await kept.ask(world.here);
-    const late = await world.add();
+    const late = await world.join();
     expect(await kept.ask(late)).toMatchObject({ cache: HIT });
     expect(await reader.ask(late)).toMatchObject({ cache: MISS });
   });
@@ -301,7 +295,7 @@ describe('the purge log in Redis', () => {
 
 test('C6: a cache Redis that is gone stops no purge; the answer counts memory and says that this is not all', async () => {
   const cache = await startRedis();
-  const world = await CacheWorld.start('redis', { env: { REDIS_CACHE_URL: cache.url } });
+  const world = await World.start('redis', { env: { REDIS_CACHE_URL: cache.url } });
   onTestFinished(async () => {
     await world.close();
     await cache.close();
@@ -311,7 +305,5 @@ test('C6: a cache Redis that is gone stops no purge; the answer counts memory an
   await cache.kill();
   const reply = await world.change('POST', PURGE, { tags: [`evaluation:${reader.subject.id}`] });
   expect(reply.json).toMatchObject({ entries: 1, complete: false, lists: { entries: 0, workspaces: 1 } });
-  for (const gateway of world.gateways) {
-    await world.eventually(async () => expect((await reader.explain(gateway)).memory).toBeNull());
-  }
+  await world.everywhere(async (gateway) => expect((await reader.explain(gateway)).memory).toBeNull());
 });

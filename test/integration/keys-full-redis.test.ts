@@ -1,12 +1,12 @@
 /** C6b: keys are revoked although Redis is out of memory and evicts nothing; what needs memory says so. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { forFile } from '../support/opened.ts';
+import { forFile, forTest } from '../support/opened.ts';
 import { z } from 'zod';
 import { hashToken, newToken } from '../../src/keys/token.ts';
 import { auditOf, messageOf } from '../support/admin.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import type { TestGateway } from '../support/gateway.ts';
-import { dependency, type GatewayFleet, nth, startFleet, WITHIN } from '../support/gateway-fleet.ts';
+import { dependency, startFleet, WITHIN } from '../support/world.ts';
 import { WORKSPACE_A } from '../support/records.ts';
 import { atEach, withClient } from '../support/redis/client.ts';
 import { startRedis } from '../support/redis.ts';
@@ -16,16 +16,14 @@ const FULL =
 const WANTED = { name: 'n', workspaceIds: [WORKSPACE_A], scopes: ['calls.read'] };
 const IMPORTED = { ...WANTED, keyId: 'imported', hash: hashToken('imported') };
 
-let fleet: GatewayFleet;
 let a: TestGateway;
 let b: TestGateway;
 const redis = await forFile(startRedis());
 beforeEach(async () => {
-  fleet = await startFleet(redis.url);
-  [a, b] = [nth(fleet.gateways, 0), nth(fleet.gateways, 1)];
+  const fleet = await forTest(startFleet(redis.url));
+  [a, b] = [fleet.here, fleet.there];
 });
 afterEach(async () => {
-  await fleet.close();
   await atEach(redis, (client) => client.config('SET', 'maxmemory', '0'));
   await redis.flush();
 });

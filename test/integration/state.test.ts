@@ -11,7 +11,7 @@ import { auditOf, logOf, messageOf, samplesOf } from '../support/admin.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { parseYaml, readText, ROOT } from '../support/deploy-files.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
-import { dependency, redisIsWell, WITHIN } from '../support/gateway-fleet.ts';
+import { dependency, redisIsWell, WITHIN } from '../support/world.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { WORKSPACE_A } from '../support/records.ts';
 import { startRedis } from '../support/redis.ts';

@@ -13,7 +13,7 @@ import { startTestGateway } from '../support/gateway.ts';
 import { GatewayProcess } from '../support/process.ts';
 import { anEvaluation, WORKSPACE_A } from '../support/records.ts';
 import { createStoreServer, type StoreServer } from '../support/store-server.ts';
-import { dependency, redisIsWell, WITHIN } from '../support/gateway-fleet.ts';
+import { dependency, redisIsWell, WITHIN } from '../support/world.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { makeTlsFiles } from '../support/tls-files.ts';
 import { findRedis } from './redis-findings.ts';

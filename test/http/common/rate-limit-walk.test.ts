@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { cases } from '../../support/cases.ts';
 import { startTestGateway } from '../../support/gateway.ts';
-import { nth } from '../../support/gateway-fleet.ts';
+import { nth } from '../../support/world.ts';
 import { HOUR_MICROS, MINUTE_MICROS, QuotaOracle } from '../../support/quota-oracle.ts';
 import {
   anyLimits,
