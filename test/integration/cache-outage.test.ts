@@ -1,8 +1,9 @@
 /** C8: what memory is worth while Redis, or the messages from it, are away, and what becomes of it afterwards. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { GET_CALL } from '../http/common/endpoints.ts';
 import { keyFor, putSubject } from '../http/common/subject.ts';
 import { World, HIT, MISS, type Reader, seenOf } from '../support/world.ts';
+import { forTest } from '../support/opened.ts';
 import { cutSubscribers } from '../support/redis/client.ts';
 import { isOneServer } from '../support/redis.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
@@ -14,20 +15,15 @@ let proxy: TcpProxy | undefined;
 /** The gateway here sees Redis through the proxy if it is one server, the one there directly. */
 let world: World;
 let reader: Reader;
+async function redisUrlHere(url: string): Promise<string> {
+  if (!isOneServer) return url;
+  proxy = await forTest(TcpProxy.start(url));
+  return proxy.url;
+}
 beforeEach(async () => {
-  world = await World.start('redis', {
-    redisUrlHere: async (url) => {
-      if (!isOneServer) return url;
-      proxy = await TcpProxy.start(url);
-      return proxy.url;
-    },
-  });
+  world = await forTest(World.start('redis', { redisUrlHere }));
   reader = await world.reader(GET_CALL);
   await reader.ask();
-});
-afterEach(async () => {
-  await world.close();
-  await proxy?.close();
 });
 
 const readyz = async (gateway: TestGateway): Promise<string> => (await gateway.admin('GET', '/readyz')).text;

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { uncountedHeaders } from '../http/common/headers.ts';
 import { BACKENDS, World } from '../support/world.ts';
 import { cases } from '../support/cases.ts';
+import { forTest } from '../support/opened.ts';
 import type { Reply } from '../support/gateway.ts';
 import { anEvaluation } from '../support/records.ts';
 
@@ -145,7 +146,7 @@ class Probing {
 
 describe.each(BACKENDS)('%s', (kind) => {
   test('K7, K7a: a foreign, a malformed foreign and a made-up id can not be told apart, and their owner is served', async () => {
-    const world = await World.start(kind);
+    const world = await forTest(World.start(kind));
     await fc.assert(
       fc.asyncProperty(fc.array(action, { minLength: 5, maxLength: 25 }), async (actions) => {
         const probing = new Probing(world);
@@ -157,6 +158,5 @@ describe.each(BACKENDS)('%s', (kind) => {
       }),
       { numRuns: cases(RUNS[kind]), endOnFailure: kind === 'redis' },
     );
-    await world.close();
   }, 120_000);
 });

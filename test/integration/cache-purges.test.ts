@@ -1,9 +1,10 @@
 /** Purging by tag, by what readers get afterwards: in memory, and in every tier of two gateways over one Redis. */
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { GET_CALL, GET_CALL_TRANSCRIPT, GET_RUBRIC, LIST_CALLS } from '../http/common/endpoints.ts';
 import { putSubject, type Subject } from '../http/common/subject.ts';
 import { BACKENDS, World, containing, HIT, MISS, type Reader, STALE } from '../support/world.ts';
+import { forTest } from '../support/opened.ts';
 import { monitorRedis } from '../support/redis/monitor.ts';
 import { startRedis } from '../support/redis.ts';
 
@@ -14,8 +15,8 @@ describe.each(BACKENDS)('%s', (kind) => {
   let world: World;
   beforeAll(async () => {
     world = await World.start(kind);
+    return () => world.close();
   });
-  afterAll(() => world.close());
   // No read begins in the millisecond of another's fetch.
   beforeEach(() => world.clock.advance(1000));
 
@@ -205,8 +206,8 @@ describe('the purge log in Redis', () => {
   let reader: Reader;
   beforeAll(async () => {
     world = await World.start('redis');
+    return () => world.close();
   });
-  afterAll(() => world.close());
   beforeEach(async () => {
     world.clock.advance(1000);
     reader = await world.reader(GET_CALL);
@@ -294,12 +295,8 @@ describe('the purge log in Redis', () => {
 });
 
 test('C6: a cache Redis that is gone stops no purge; the answer counts memory and says that this is not all', async () => {
-  const cache = await startRedis();
-  const world = await World.start('redis', { env: { REDIS_CACHE_URL: cache.url } });
-  onTestFinished(async () => {
-    await world.close();
-    await cache.close();
-  });
+  const cache = await forTest(startRedis());
+  const world = await forTest(World.start('redis', { env: { REDIS_CACHE_URL: cache.url } }));
   const reader = await world.reader(GET_CALL);
   for (const gateway of world.gateways) await reader.ask(gateway);
   await cache.kill();

@@ -1,5 +1,5 @@
 /** C2: a change of a class's times rules what is stored already, at every gateway, whatever else lies in Redis. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { GET_CALL, GET_RUBRIC } from '../http/common/endpoints.ts';
 import { BACKENDS, World, HIT, MISS, ON_ERROR, type Reader, STALE } from '../support/world.ts';
@@ -25,8 +25,8 @@ describe.each(BACKENDS)('%s', (kind) => {
   let world: World;
   beforeAll(async () => {
     world = await World.start(kind);
+    return () => world.close();
   });
-  afterAll(() => world.close());
   beforeEach(() => world.resetTimes('evaluation'));
 
   test('C2: shorter ends copies, longer brings them back, and a reset goes back to the configuration', async () => {
@@ -80,8 +80,8 @@ describe('times in Redis', () => {
   let world: World;
   beforeAll(async () => {
     world = await World.start('redis');
+    return () => world.close();
   });
-  afterAll(() => world.close());
   beforeEach(() => world.resetTimes('list'));
 
   const everywhere = async (cacheClass: string) => Promise.all(world.gateways.map((each) => timesAt(each, cacheClass)));

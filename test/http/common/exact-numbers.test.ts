@@ -1,5 +1,5 @@
 /** Numbers in what is published unchanged (`deal_insights`, a rubric's `content`) keep the text that the store sent. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { BACKENDS, World, type Reader } from '../../support/world.ts';
 import { type EndpointRow, GET_CALL_SCORECARD, GET_REPORT_DEAL_INSIGHTS, GET_RUBRIC } from './endpoints.ts';
 
@@ -44,8 +44,8 @@ function answerWith({ subject }: Reader, member: string, text: string): () => vo
 describe.each(BACKENDS)('with %s', (kind) => {
   beforeAll(async () => {
     world = await World.start(kind);
+    return () => world.close();
   });
-  afterAll(() => world.close());
   beforeEach(() => world.clock.advance(1000));
 
   test.each(OPEN)('%o: from the store, memory, the shared cache, after a 304 and in each coding', async (...row) => {
@@ -90,8 +90,8 @@ describe.each(BACKENDS)('with %s', (kind) => {
 describe('what is not JSON stays so', () => {
   beforeAll(async () => {
     world = await World.start('memory');
+    return () => world.close();
   });
-  afterAll(() => world.close());
 
   test.each([
     '00000000000000000001',
