@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
+import { forTest } from '../support/opened.ts';
 import { GatewayProcess } from '../support/process.ts';
 import { anEvaluation } from '../support/records.ts';
 import { RedisLink } from '../../src/redis/connection.ts';
@@ -231,8 +232,7 @@ test.each([
 ] as const)(
   '%s: its link goes over to another user, and loses no command and no message',
   async (_what, spawn) => {
-    const server = await spawn();
-    onTestFinished(() => server.close());
+    const server = await forTest(spawn());
     await setPassword(server, 'one', 'first');
     const link = new RedisLink({ url: as(server.url, 'one', 'first'), role: 'state', timeoutMs: 2000 });
     onTestFinished(() => link.close());

@@ -4,8 +4,8 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { forFile } from '../support/opened.ts';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { forFile, forTest } from '../support/opened.ts';
 import { z } from 'zod';
 import { auditOf, logOf, messageOf, samplesOf } from '../support/admin.ts';
 import { runCli, runJson } from '../support/cli.ts';
@@ -25,10 +25,9 @@ beforeEach(async () => {
   await redis.flush();
   // By the clock of the machine, as the command is.
   clock = new ManualClock(Date.now());
-  gateway = await startTestGateway({ env: { REDIS_URL: redis.url }, clock });
+  gateway = await forTest(startTestGateway({ env: { REDIS_URL: redis.url }, clock }));
   await redisIsWell(gateway);
 });
-afterEach(() => gateway.close());
 
 type Way = 'the listener' | 'Redis';
 const args = (way: Way, ...words: readonly string[]) =>
@@ -177,7 +176,7 @@ test('a listener names the faults of a body by their place, and changes nothing'
 });
 
 test('a gateway without Redis has a state too', async () => {
-  const alone = await startTestGateway({ clock });
+  const alone = await forTest(startTestGateway({ clock }));
   await change();
   const lines = await exported('the listener');
   const { stdout } = await runCli(['state', 'import', '-', '--admin', alone.adminUrl], { stdin: lines.join('\n') });
@@ -185,7 +184,6 @@ test('a gateway without Redis has a state too', async () => {
     /^Imported the state of .*:\n +new .*\nkeys +3 .*\ntimes +3 .*\nmaintenance +1 .*\naudit +[1-9]/,
   );
   expect((await auditOf(alone)).slice(1)).toEqual(await auditOf(gateway));
-  await alone.close();
 });
 
 test('the backup job of Kubernetes writes exports that are whole, and leaves none that is not', async () => {

@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { newToken } from '../../../src/keys/token.ts';
 import { type Reply, startTestGateway } from '../../support/gateway.ts';
-import { forFile } from '../../support/opened.ts';
+import { forFile, forTest } from '../../support/opened.ts';
 import { errorText, GET_CALL, LIST_CALLS, LIST_REPORTS, TEXTS } from './endpoints.ts';
 import { deprecateKey } from './keys.ts';
 import { keyFor, newSubject, putSubject } from './subject.ts';
@@ -160,12 +160,11 @@ test.each([
   ['::ffff:10.0.0.0/104', '11.0.0.1', false],
   ['::/0', '10.0.0.1', false],
 ])('K9: behind %s the hop %s is trusted: %s', async (subnet, hop, isTrusted) => {
-  const behind = await startTestGateway({ env: { TRUSTED_PROXIES: `127.0.0.1,${subnet}` } });
+  const behind = await forTest(startTestGateway({ env: { TRUSTED_PROXIES: `127.0.0.1,${subnet}` } }));
   const from = (forwardedFor: string): Promise<Reply> =>
     behind.get('/v2/calls', { headers: { authorization: 'Bearer x', 'x-forwarded-for': forwardedFor } });
   for (let time = 0; time < 60; time += 1) await from(`203.0.113.7, ${hop}`);
   expect([isBlocked(await from('203.0.113.7')), isBlocked(await from(hop))]).toEqual([isTrusted, !isTrusted]);
-  await behind.close();
 });
 
 test('K9: without trusted proxies X-Forwarded-For counts for nothing', async () => {

@@ -1,6 +1,7 @@
 /** KEYS_SOURCE=upstream: a key that the registry does not know is looked up at the store. */
 import { randomUUID } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { forTest } from '../../support/opened.ts';
 import type { ApiKeyRecord } from '../../../src/domain/records.ts';
 import { hashToken, newToken } from '../../../src/keys/token.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
@@ -13,9 +14,8 @@ const GRACE_MS = 600_000;
 
 let gateway: TestGateway;
 beforeEach(async () => {
-  gateway = await startTestGateway({ env: { KEYS_SOURCE: 'upstream', TRUSTED_PROXIES: '127.0.0.1/32' } });
+  gateway = await forTest(startTestGateway({ env: { KEYS_SOURCE: 'upstream', TRUSTED_PROXIES: '127.0.0.1/32' } }));
 });
-afterEach(() => gateway.close());
 
 /** Puts a key into the store; returns its token. */
 function put(record: Partial<ApiKeyRecord> = {}, token: string = newToken()): string {

@@ -1,6 +1,6 @@
 /** The requests that the gateway sends to the store, to the last header. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { forFile } from '../../support/opened.ts';
+import { forFile, forTest } from '../../support/opened.ts';
 import { hashToken, newToken } from '../../../src/keys/token.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { anApiKeyRecord } from '../../support/records.ts';
@@ -84,8 +84,7 @@ test('with KEYS_SOURCE=upstream an API key is asked for by its hash, and never s
   const { store } = gateway;
   const token = newToken();
   store.put({ apiKeys: { [hashToken(token)]: anApiKeyRecord() } });
-  const reader = await startTestGateway({ store, env: { KEYS_SOURCE: 'upstream' } });
-  onTestFinished(() => reader.close());
+  const reader = await forTest(startTestGateway({ store, env: { KEYS_SOURCE: 'upstream' } }));
   const reply = await reader.get('/v2/calls', { key: token });
   expect(reply.status).toBe(200);
   const [key, list] = store.requests.slice(-2);
