@@ -6,12 +6,10 @@ import { afterAll, expect, test, vi } from 'vitest';
 import { forFile } from '../support/opened.ts';
 import { startTestGateway } from '../support/gateway.ts';
 import { connectWhenUp } from '../support/redis/client.ts';
-import { monitorRedis } from '../support/redis/monitor.ts';
 import { startRedis } from '../support/redis.ts';
 
 const HEAD = 'evalgate:{cache}:head';
 const PURGES = 'evalgate:{cache}:purges';
-const KEPT = 'evalgate:{cache}:kept';
 const TIMES = 'evalgate:{cache}:times';
 const CHANNEL = 'evalgate:channel:cache:0:state';
 
@@ -100,20 +98,6 @@ test('maintenance', async () => {
   await change('DELETE', 'maintenance');
   expect(await head()).toEqual({ history: '<uuid>', sequence: '2', swept: '1 0 0', times: '<uuid>' });
   expect(await published(2)).toEqual([`${CHANNEL} look`, `${CHANNEL} look`]);
-});
-
-test('a heartbeat carries what the process knows: history, sequence, last purge and version of the TTLs', async () => {
-  const monitor = await monitorRedis(redis.url);
-  const heartbeats = (): readonly string[] =>
-    monitor.commands
-      .filter(([name = '', ...rest]) => /^evalsha$/i.test(name) && rest.includes(TIMES))
-      .map(([, , ...rest]) => golden(rest.join(' ')));
-  await vi.waitUntil(() => heartbeats().length > 0, { timeout: 10_000, interval: 5 });
-  monitor.close();
-  // The last of the words is the purge's id with the space after it.
-  const [purge = ''] = await raw.lrange(PURGES, -1, -1);
-  const id = purge.slice(0, purge.indexOf(' ') + 1);
-  expect(heartbeats()[0]).toBe(`4 ${HEAD} ${PURGES} ${KEPT} ${TIMES} <uuid> ${CHANNEL} <uuid> 2 ${id} <uuid>`);
 });
 
 test('the shared state never expires', async () => {
