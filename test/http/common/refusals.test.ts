@@ -100,7 +100,7 @@ async function warm(endpoint: EndpointRow): Promise<Subject> {
 }
 
 describe.each(ENDPOINTS)('$name', (endpoint) => {
-  test.each(CREDENTIALS)('K4, K8: %s', async (_what, authorization, code, text) => {
+  test.each(CREDENTIALS)('A4, K4, K8: %s', async (_what, authorization, code, text) => {
     const refusal = { endpoint, code, text, isCounted: false };
     await expectRefused(endpoint.path(putSubject(gateway.store)), from(authorization), refusal);
   });
