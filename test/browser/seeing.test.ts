@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { forTest } from '../support/opened.ts';
 import { samplesOf } from '../support/admin.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { WORKSPACE_A } from '../support/records.ts';
@@ -67,8 +68,7 @@ describe.each(VIEWS)('the view %s', (view) => {
   });
 
   test('says of a gateway that has not read anything what there is to say', async () => {
-    const gateway = await startIdle();
-    onTestFinished(() => gateway.close());
+    const gateway = await forTest(startIdle());
     const page = await openDashboard(gateway, view);
     await filled(page);
     const sentences = { health: '0 in the last minute', cache: 'No predictions for', keys: 'Nothing was changed yet.' };
@@ -110,8 +110,7 @@ test('there is one row for each distinct prediction', async () => {
 });
 
 test('while every read fails, the page does not say that requests are served', async () => {
-  const gateway = await startIdle();
-  onTestFinished(() => gateway.close());
+  const gateway = await forTest(startIdle());
   const key = await gateway.issueKey({ workspaceIds: [WORKSPACE_A] });
   gateway.store.fail(503);
   expect(await gateway.get('/v2/calls', { key })).toMatchObject({ status: 500 });
@@ -121,8 +120,7 @@ test('while every read fails, the page does not say that requests are served', a
 });
 
 test('what matters is on the first screen: the trouble with cause, impact and runbook, and the charts of requests', async () => {
-  const gateway = await startIdle();
-  onTestFinished(() => gateway.close());
+  const gateway = await forTest(startIdle());
   const key = await gateway.issueKey({ workspaceIds: [WORKSPACE_A] });
   gateway.store.fail(503);
   await gateway.get('/v2/calls', { key });
@@ -140,10 +138,8 @@ test('what matters is on the first screen: the trouble with cause, impact and ru
 });
 
 test('lost keys make the headline red, and lead to their own section of the runbook', async () => {
-  const redis = await startRedis();
-  onTestFinished(() => redis.close());
-  const gateway = await startIdle({ REDIS_URL: redis.url });
-  onTestFinished(() => gateway.close());
+  const redis = await forTest(startRedis());
+  const gateway = await forTest(startIdle({ REDIS_URL: redis.url }));
   await gateway.issueKey();
   await expect.poll(() => samplesOf(gateway, 'evalgate_keys')).toMatchObject({ evalgate_keys: 1 });
   await redis.flush();
@@ -200,8 +196,7 @@ test('while the gateway is away the last numbers stay, greyed and dated; once it
   expect(await instances.locator('tbody tr').count()).toBe(1);
   await expect.poll(() => page.title()).toBe('No answer · evalgate');
 
-  const again = await startIdle({ ADMIN_PORT: port });
-  onTestFinished(() => again.close());
+  await forTest(startIdle({ ADMIN_PORT: port }));
   await page.getByText('Ready', { exact: true }).waitFor();
   await expect.poll(() => page.locator('.panel[data-state="old"], .trouble').count()).toBe(0);
   expect(await page.title()).toBe('evalgate');

@@ -1,11 +1,11 @@
-import { afterAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
+import { forTest } from '../support/opened.ts';
 import { closeBrowser, filled, goTo, openDashboard, startIdle } from './rig.ts';
 
 afterAll(closeBrowser);
 
 test('a gateway with tokens is asked for one; the page says why it asks again and who is signed in, and forgets', async () => {
-  const gateway = await startIdle({ ADMIN_TOKEN: 'night=correct-horse' });
-  onTestFinished(() => gateway.close());
+  const gateway = await forTest(startIdle({ ADMIN_TOKEN: 'night=correct-horse' }));
   const page = await openDashboard(gateway, 'keys', { tolerated: /401 \(Unauthorized\)/ });
   const form = page.getByRole('region', { name: 'Sign in' });
   await form.getByLabel('Admin token').fill('wrong');
@@ -24,8 +24,7 @@ test('a gateway with tokens is asked for one; the page says why it asks again an
 });
 
 test('without tokens nobody has to sign in, and the page says so', async () => {
-  const gateway = await startIdle();
-  onTestFinished(() => gateway.close());
+  const gateway = await forTest(startIdle());
   const page = await openDashboard(gateway, 'health');
   await page.getByText('Not signed in').waitFor();
   expect(await page.getByRole('button', { name: 'Sign out' }).count()).toBe(0);
@@ -36,8 +35,7 @@ test.each([
   ['operator', ['Health', 'Cache', 'Keys'], ['purge', 'Change TTLs of list', 'Begin …']],
   ['keys', ['Keys'], ['Create a key …']],
 ])('the page of the role %s has what it may see and do, and asks for nothing else', async (role, views, changes) => {
-  const gateway = await startIdle({ ADMIN_TOKEN: `night:${role}=correct-horse` });
-  onTestFinished(() => gateway.close());
+  const gateway = await forTest(startIdle({ ADMIN_TOKEN: `night:${role}=correct-horse` }));
   const page = await openDashboard(gateway, 'health', { tolerated: /401 \(Unauthorized\)/ });
   await page.getByLabel('Admin token').fill('correct-horse');
   await page.getByLabel('Admin token').press('Enter');

@@ -1,6 +1,7 @@
 /** `evalgate cache` on a real gateway in front of a scripted store. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { forTest } from '../support/opened.ts';
 import { cellsOf, type CliOptions, runCli, runJson } from '../support/cli.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { anEvaluation, WORKSPACE_A, WORKSPACE_B } from '../support/records.ts';
@@ -11,11 +12,10 @@ const NOW = '2026-01-15T12:00:00.000Z';
 let gateway: TestGateway;
 let key: string;
 beforeEach(async () => {
-  gateway = await startTestGateway();
+  gateway = await forTest(startTestGateway());
   gateway.store.put({ evaluations: [anEvaluation()] });
   key = await gateway.issueKey();
 });
-afterEach(() => gateway.close());
 
 const cache = (...args: readonly string[]) => runCli(['cache', ...args, '--admin', gateway.adminUrl]);
 const cacheJson = (...args: readonly string[]) => runJson(['cache', ...args, '--admin', gateway.adminUrl]);

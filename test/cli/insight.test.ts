@@ -1,6 +1,7 @@
 /** `evalgate cache advice` and `evalgate fleet` on real gateways that answer reads. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { forTest } from '../support/opened.ts';
 import { cellsOf, runCli, runJson } from '../support/cli.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { anEvaluation } from '../support/records.ts';
@@ -28,11 +29,10 @@ const adviceSchema = z.looseObject({
 let gateway: TestGateway;
 let key: string;
 beforeEach(async () => {
-  gateway = await startTestGateway({ env: { CACHE_EVALUATION_FRESH: '30s' } });
+  gateway = await forTest(startTestGateway({ env: { CACHE_EVALUATION_FRESH: '30s' } }));
   gateway.store.put({ evaluations: [anEvaluation()] });
   key = await gateway.issueKey({ perMinute: 100_000, perHour: 100_000 });
 });
-afterEach(() => gateway.close());
 
 const run = (...args: readonly string[]) => runCli(args, { env: { ADMIN_PORT: new URL(gateway.adminUrl).port } });
 

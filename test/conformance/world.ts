@@ -1,8 +1,7 @@
-/** The gateway that both checks run against: a process of its own, in front of the sample store. */
+/** The gateway that the checks run against: a process of its own, in front of the sample store. */
 import { join } from 'node:path';
 import { z } from 'zod';
 import { GatewayProcess } from '../support/process.ts';
-import type { Target } from './clients/target.ts';
 
 export const TOOLS = join(import.meta.dirname, 'tools');
 
@@ -35,7 +34,8 @@ export interface World {
   readonly gateway: GatewayProcess;
   /** As the gateway serves it. */
   readonly document: ApiDocument;
-  readonly target: Target;
+  /** A key of one workspace, and the ids that the document has as examples. */
+  readonly target: Readonly<Record<'baseUrl' | 'key' | 'workspaceId' | 'reportId' | 'callId' | 'scorecardId', string>>;
 }
 
 /** The caller stops the gateway. */

@@ -1,8 +1,9 @@
 /** The examples of the documents work when they are pasted against `npm start`: their ids are those of the bundled sample. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type SampleStore, startSampleStore } from '../../src/backend/demo-store.ts';
+import { expect, test } from 'vitest';
+import { forFile } from '../support/opened.ts';
+import { startSampleStore } from '../../src/backend/demo-store.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const DOCUMENTS = globSync(
@@ -12,11 +13,7 @@ const DOCUMENTS = globSync(
 const UUID = /\b[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b/gi;
 const EVALUATION_ID = /\bev_\w+/g;
 
-let sample: SampleStore;
-beforeAll(async () => {
-  sample = await startSampleStore();
-});
-afterAll(() => sample.close());
+const sample = await forFile(startSampleStore());
 
 /** Each id with the documents that name it. */
 function idsOf(pattern: RegExp): Map<string, string[]> {

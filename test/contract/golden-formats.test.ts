@@ -3,14 +3,14 @@
  * it, read them. Random words and the store's name are replaced; a change of anything else is a change of the format, and
  * needs keys of another version.
  */
-import type { Redis } from 'ioredis';
 import { zstdDecompressSync } from 'node:zlib';
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
-import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { afterAll, beforeEach, expect, test, vi } from 'vitest';
+import { forFile } from '../support/opened.ts';
+import { startTestGateway } from '../support/gateway.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { anEvaluation, aTranscript, EVALUATION_ID, WORKSPACE_A, WORKSPACE_B } from '../support/records.ts';
 import { connectWhenUp } from '../support/redis/client.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { startRedis } from '../support/redis.ts';
 
 const WITHIN = { timeout: 10_000, interval: 5 };
 const CALL = `/v2/calls/${EVALUATION_ID}`;
@@ -18,29 +18,20 @@ const ENTRY = `evalgate:{cache-<store>-v2%3a%7bevaluation%3a${EVALUATION_ID}%7d}
 const CHANNEL = 'evalgate:channel:cache:<store>:0:flights';
 
 const clock = new ManualClock();
-let redis: TestRedis;
-let raw: Redis;
-let subscriber: Redis;
-let gateway: TestGateway;
-let key: string;
 const messages: string[] = [];
 
-beforeAll(async () => {
-  redis = await startRedis();
-  raw = await connectWhenUp(redis.url);
-  subscriber = await connectWhenUp(redis.url);
-  await subscriber.psubscribe('evalgate:channel:cache:*:flights');
-  subscriber.on('pmessage', (_pattern: string, channel: string, message: string) => {
-    messages.push(golden(`${channel} ${message}`));
-  });
-  gateway = await startTestGateway({ env: { REDIS_URL: redis.url }, clock });
-  key = await gateway.issueKey();
+const redis = await forFile(startRedis());
+const raw = await connectWhenUp(redis.url);
+const subscriber = await connectWhenUp(redis.url);
+await subscriber.psubscribe('evalgate:channel:cache:*:flights');
+subscriber.on('pmessage', (_pattern: string, channel: string, message: string) => {
+  messages.push(golden(`${channel} ${message}`));
 });
+const gateway = await forFile(startTestGateway({ env: { REDIS_URL: redis.url }, clock }));
+const key = await gateway.issueKey();
 afterAll(async () => {
-  await gateway.close();
   subscriber.disconnect();
   raw.disconnect();
-  await redis.close();
 });
 beforeEach(async () => {
   const names = await raw.keys('evalgate:{cache-*');

@@ -3,13 +3,14 @@
  * releases can run side by side. The record itself is in public-names/key-record.test.ts.
  */
 import type { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { forFile } from '../support/opened.ts';
 import { hashToken, newToken } from '../../src/keys/token.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
-import { redisIsWell, WITHIN } from '../support/gateway-fleet.ts';
+import { redisIsWell, WITHIN } from '../support/world.ts';
 import { WORKSPACE_A } from '../support/records.ts';
 import { connectWhenUp, withClient } from '../support/redis/client.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { startRedis } from '../support/redis.ts';
 
 const CHANGES = 'evalgate:channel:keys:0:changes';
 const VERSION = 'evalgate:{keys}:version';
@@ -18,14 +19,11 @@ const UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
 const TOKEN = 'a-token-from-elsewhere';
 const HASH = '04bbf5cefd57485170559212f504de233455a7ca71e743b125330f005e5409f3';
 
-let redis: TestRedis;
 let listener: Redis;
 let gateway: TestGateway;
 /** Each message as its channel and its text. */
 let messages: (readonly [channel: string, message: string])[] = [];
-beforeAll(async () => {
-  redis = await startRedis();
-});
+const redis = await forFile(startRedis());
 beforeEach(async () => {
   await redis.flush();
   messages = [];
@@ -39,7 +37,6 @@ afterEach(async () => {
   await gateway.close();
   listener.disconnect();
 });
-afterAll(() => redis.close());
 
 const keyIdOf = (token: string): string => `key_${hashToken(token).slice(0, 12)}`;
 

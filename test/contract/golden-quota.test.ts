@@ -5,7 +5,7 @@
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { SettableKey } from '../http/common/rate-limit-suite.ts';
-import { type GatewayFleet, nth, quotasAreExact, startFleet, WITHIN } from '../support/gateway-fleet.ts';
+import { type World, quotasAreExact, startFleet, WITHIN } from '../support/world.ts';
 import { connectWhenUp } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 
@@ -27,7 +27,7 @@ const MARKER = /^evalgate:\{quota-87\}:merged:merged:[0-9a-f-]{36}$/;
 
 let redis: TestRedis;
 let raw: Redis;
-let fleet: GatewayFleet;
+let fleet: World;
 beforeAll(async () => {
   redis = await startRedis({ isDurable: true });
   raw = await connectWhenUp(redis.url, 5000);
@@ -40,7 +40,7 @@ afterAll(async () => {
 });
 
 async function keyOf(quotaId: string): Promise<SettableKey> {
-  const key = new SettableKey(nth(fleet.gateways, 0));
+  const key = new SettableKey(fleet.here);
   await key.setLimits({ perMinute: 5, perHour: 90 }, quotaId);
   return key;
 }
@@ -101,7 +101,7 @@ test('requests admitted without Redis are added at their times; one marker per k
     await redis.restart();
     raw.disconnect();
     raw = await connectWhenUp(redis.url, 5000);
-    await quotasAreExact(nth(fleet.gateways, 0));
+    await quotasAreExact(fleet.here);
     await vi.waitFor(async () => expect(await raw.llen(MERGED_LOG)).toBe(1 + number), WITHIN);
     const entries = await entriesOf(MERGED_LOG);
     for (const entry of entries) expect(entry).toMatch(/^\d{16}$/);

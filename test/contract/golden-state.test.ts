@@ -2,38 +2,30 @@
  * The state that processes share in Redis, byte by byte: other processes, of this release and of the ones beside it, read
  * it. Random words are replaced; a change of anything else is a change of the format.
  */
-import type { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { afterAll, expect, test, vi } from 'vitest';
+import { forFile } from '../support/opened.ts';
+import { startTestGateway } from '../support/gateway.ts';
 import { connectWhenUp } from '../support/redis/client.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { startRedis } from '../support/redis.ts';
 
 const HEAD = 'evalgate:{cache}:head';
 const PURGES = 'evalgate:{cache}:purges';
 const TIMES = 'evalgate:{cache}:times';
 const CHANNEL = 'evalgate:channel:cache:0:state';
 
-let redis: TestRedis;
-let raw: Redis;
-let subscriber: Redis;
-let gateway: TestGateway;
 const messages: string[] = [];
 
-beforeAll(async () => {
-  redis = await startRedis();
-  raw = await connectWhenUp(redis.url);
-  subscriber = await connectWhenUp(redis.url);
-  await subscriber.psubscribe('evalgate:channel:cache:*:state');
-  subscriber.on('pmessage', (_pattern: string, channel: string, message: string) => {
-    messages.push(`${channel} ${golden(message)}`);
-  });
-  gateway = await startTestGateway({ env: { REDIS_URL: redis.url } });
+const redis = await forFile(startRedis());
+const raw = await connectWhenUp(redis.url);
+const subscriber = await connectWhenUp(redis.url);
+await subscriber.psubscribe('evalgate:channel:cache:*:state');
+subscriber.on('pmessage', (_pattern: string, channel: string, message: string) => {
+  messages.push(`${channel} ${golden(message)}`);
 });
+const gateway = await forFile(startTestGateway({ env: { REDIS_URL: redis.url } }));
 afterAll(async () => {
-  await gateway.close();
   subscriber.disconnect();
   raw.disconnect();
-  await redis.close();
 });
 
 /** Histories and versions are UUIDs; a purge begins with an id of its own. */

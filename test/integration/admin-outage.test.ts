@@ -1,14 +1,14 @@
 /** Changes of operators while Redis is slow or dies, and what the audit of the fleet then has. */
-import type { Redis } from 'ioredis';
 import { createHash } from 'node:crypto';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { auditOf, logOf, messageOf, readinessOf, TOKENS } from '../support/admin.ts';
-import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import type { TestGateway } from '../support/gateway.ts';
 import { WORKSPACE_A } from '../support/records.ts';
-import { connectWhenUp } from '../support/redis/client.ts';
+import { forTest } from '../support/opened.ts';
+import type { TestClient } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
+import { WITHIN, World } from '../support/world.ts';
 
-const WITHIN = { timeout: 15_000, interval: 25 };
 const REDIS_BACK = { 'redis-state': 'ok', 'redis-cache': 'ok', quota: 'ok' };
 const REDIS_WELL = { ...REDIS_BACK, keys: 'ok' };
 const UNKNOWN =
@@ -19,20 +19,14 @@ const NOT_MADE =
 const OUTCOME_UNKNOWN: unknown = expect.stringMatching(/^[a-z.]+: outcome unknown: /);
 
 let redis: TestRedis;
-let raw: Redis;
+let raw: TestClient;
 let a: TestGateway;
 let b: TestGateway;
 beforeEach(async () => {
-  redis = await startRedis();
-  raw = await connectWhenUp(redis.url, 5000);
-  a = await startTestGateway({ env: { REDIS_URL: redis.url, ...TOKENS } });
-  b = await startTestGateway({ env: { REDIS_URL: redis.url, ...TOKENS }, store: a.store });
+  redis = await forTest(startRedis());
+  const world = await forTest(World.start('redis', { redisUrl: redis.url, env: TOKENS }));
+  [a, b, raw] = [world.here, world.there, await world.raw()];
   await isWell(a);
-});
-afterEach(async () => {
-  await Promise.all([a, b].map((gateway) => gateway.close()));
-  raw.disconnect();
-  await redis.close();
 });
 
 async function isWell(gateway: TestGateway, expected: Readonly<Record<string, string>> = REDIS_WELL): Promise<void> {

@@ -1,8 +1,9 @@
 /** The programs of docs/api.md, run against a gateway as an integrator runs them. */
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { describe, expect, test } from 'vitest';
+import { forFile } from '../support/opened.ts';
+import { startTestGateway } from '../support/gateway.ts';
 import { listenOnLoopback } from '../support/loopback.ts';
 import { programOnPath, runProcess } from '../support/process.ts';
 import { anEvaluation, aTranscript } from '../support/records.ts';
@@ -13,16 +14,12 @@ const IDS = Array.from({ length: 230 }, (_, index) => `ev_${String(index).padSta
 const LONG_TURN = `Ada: ${'word '.repeat(14_000)}end`;
 const TURNS = ['Ada: Hello.', LONG_TURN, ...IDS.map((id) => `Bo: ${id}.`)];
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  gateway = await startTestGateway();
-  gateway.store.put({
-    evaluations: IDS.map((_id, index) => anEvaluation({ _id, createdAtMs: 1_772_600_000_000 - index })),
-    transcripts: [aTranscript({ evaluationId: 'ev_000', body: TURNS.join('\n') })],
-  });
-  gateway.store.transcripts.set('ev_001', { ...aTranscript({ evaluationId: 'ev_001' }), body: 7 });
+const gateway = await forFile(startTestGateway());
+gateway.store.put({
+  evaluations: IDS.map((_id, index) => anEvaluation({ _id, createdAtMs: 1_772_600_000_000 - index })),
+  transcripts: [aTranscript({ evaluationId: 'ev_000', body: TURNS.join('\n') })],
 });
-afterAll(() => gateway.close());
+gateway.store.transcripts.set('ev_001', { ...aTranscript({ evaluationId: 'ev_001' }), body: 7 });
 
 const PYTHON = programOnPath('python3');
 if (PYTHON === null) process.stderr.write('NOT TESTED: docs/examples/read_calls.py, because there is no python3.\n');

@@ -7,14 +7,14 @@ import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { GET_CALL, GET_CALL_TRANSCRIPT, GET_RUBRIC, LIST_CALLS, type EndpointRow } from '../http/common/endpoints.ts';
 import { uncountedHeaders } from '../http/common/headers.ts';
 import { keyFor, newSubject, putSubject, type Subject } from '../http/common/subject.ts';
-import { BACKENDS, CacheWorld, containing, HIT, MISS } from '../support/cache-world.ts';
+import { BACKENDS, World, containing, HIT, MISS } from '../support/world.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { anEvaluation } from '../support/records.ts';
 
 const SECOND = 1000;
 const NOT_FOUND_MS = 15 * SECOND;
 
-let world: CacheWorld;
+let world: World;
 
 /** Somebody who may see workspaces of their own only. */
 async function createProber(workspaceIds: readonly string[] = [randomUUID()]) {
@@ -46,7 +46,7 @@ async function createKinds(endpoint: EndpointRow): Promise<readonly (readonly [s
 
 describe.each(BACKENDS)('%s', (kind) => {
   beforeAll(async () => {
-    world = await CacheWorld.start(kind);
+    world = await World.start(kind);
     return () => world.close();
   });
   beforeEach(() => world.clock.advance(SECOND));
@@ -188,9 +188,7 @@ describe.each(BACKENDS)('%s', (kind) => {
     }
     await world.eventually(() => expect(hold.answers).toHaveLength(1));
     hold.release();
-    for (const gateway of world.gateways) {
-      await world.eventually(async () => expect((await owner.ask(gateway)).cache).toEqual(HIT));
-    }
+    await world.everywhere(async (gateway) => expect((await owner.ask(gateway)).cache).toEqual(HIT));
     expect(owner.calls()).toBe(2);
   });
 
@@ -260,10 +258,8 @@ describe.each(BACKENDS)('%s', (kind) => {
     putSubject(world.store, mine);
     const both = await keyFor(world.here, mine, { workspaceIds: [mine.workspaceId, randomUUID()] });
     expect((await world.there.get(reader.path, { key: both })).status).toBe(200);
-    for (const gateway of world.gateways) {
-      await world.eventually(async () =>
-        expect(await colleague.ask(gateway)).toMatchObject({ status: 200, cache: HIT }),
-      );
-    }
+    await world.everywhere(async (gateway) =>
+      expect(await colleague.ask(gateway)).toMatchObject({ status: 200, cache: HIT }),
+    );
   });
 });

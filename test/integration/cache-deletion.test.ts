@@ -1,9 +1,10 @@
 /** What hard purges delete, at once and in the background, and how their log stays short, with two gateways over one Redis. */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
+import { forFile } from '../support/opened.ts';
 import { z } from 'zod';
 import { LATE_MS } from '../../src/cache/purge-log.ts';
 import { GET_CALL, GET_CALL_TRANSCRIPT, LIST_CALLS } from '../http/common/endpoints.ts';
-import { CacheWorld, containing, HIT, MISS, type Reader } from '../support/cache-world.ts';
+import { World, containing, HIT, MISS, type Reader } from '../support/world.ts';
 import { HurriedTimers } from '../support/hurried-timers.ts';
 
 const HEAD = 'evalgate:{cache}:head';
@@ -12,11 +13,7 @@ const PURGES = 'evalgate:{cache}:purges';
 const ROUND_MS = 5000;
 
 const timers = new HurriedTimers();
-let world: CacheWorld;
-beforeAll(async () => {
-  world = await CacheWorld.start('redis', { timers });
-});
-afterAll(() => world.close());
+const world = await forFile(World.start('redis', { timers }));
 beforeEach(() => world.clock.advance(1000));
 
 const purge = (tags: readonly string[], options = {}) =>
@@ -57,11 +54,9 @@ test('C6: an evaluation is nowhere after its purge: its parts, its not-found ent
   for (const id of ids) expect(await namesOf(id)).not.toEqual([]);
   expect(await purge(ids.map((id) => `evaluation:${id}`))).toMatchObject({ deleted: true });
   for (const id of ids) expect(await namesOf(id)).toEqual([]);
-  for (const gateway of world.gateways) {
-    await world.eventually(async () => {
-      for (const reader of [call, transcript]) expect((await reader.explain(gateway)).memory).toBeNull();
-    });
-  }
+  await world.everywhere(async (gateway) => {
+    for (const reader of [call, transcript]) expect((await reader.explain(gateway)).memory).toBeNull();
+  });
   expect((await call.explain(world.there)).next.miss).toBe('purged');
   const { purges, deletedUpTo } = await deletion();
   expect(deletedUpTo).toBe(purges);
@@ -115,7 +110,7 @@ test('C6: purges of evaluations leave the log, and bring nothing back: no late c
   timers.elapse(ROUND_MS);
   world.clock.advance(LATE_MS + 1000);
   await afterRounds(async () => expect(await raw.llen(PURGES)).toBe(0));
-  const late = await world.add();
+  const late = await world.join();
   for (const gateway of world.gateways) expect((await kept.ask(gateway)).cache).toEqual(HIT);
   expect((await call.ask(late)).cache).toBe(MISS);
   const before = absent.calls();
@@ -136,6 +131,6 @@ test('C6: what else was purged stays purged after that', async () => {
   world.clock.advance(LATE_MS + 1000);
   const raw = await world.raw();
   await afterRounds(async () => expect(await raw.llen(PURGES)).toBe(0));
-  const late = await world.add();
+  const late = await world.join();
   expect((await list.ask(late)).cache).toEqual(containing('fwd=uri-miss'));
 });

@@ -1,11 +1,12 @@
 /** Cached records in Redis are encrypted with the first key, and read with any; what cannot be decrypted is no copy. */
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { forFile } from '../support/opened.ts';
 import { ENDPOINTS, GET_CALL, GET_CALL_TRANSCRIPT, LIST_CALLS } from '../http/common/endpoints.ts';
 import { putSubject } from '../http/common/subject.ts';
 import { logOf, readinessOf, samplesOf } from '../support/admin.ts';
 import { runCli } from '../support/cli.ts';
-import { CacheWorld, HIT, MISS, type Reader } from '../support/cache-world.ts';
+import { World, HIT, MISS, type Reader } from '../support/world.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { aTranscript } from '../support/records.ts';
 
@@ -13,13 +14,9 @@ const [FIRST = '', SECOND = ''] = Array.from({ length: 2 }, () => randomBytes(32
 const UNDECRYPTABLE = 'a cached copy cannot be decrypted: it and its like count as none';
 const MARK = 'Confidential-Renewal';
 
-let world: CacheWorld;
-beforeAll(async () => {
-  world = await CacheWorld.start('redis', { env: { CACHE_ENCRYPTION_KEYS: FIRST } });
-});
-afterAll(() => world.close());
+const world = await forFile(World.start('redis', { env: { CACHE_ENCRYPTION_KEYS: FIRST } }));
 
-const gatewayWith = (keys: string): Promise<TestGateway> => world.add({ CACHE_ENCRYPTION_KEYS: keys });
+const gatewayWith = (keys: string): Promise<TestGateway> => world.join({ env: { CACHE_ENCRYPTION_KEYS: keys } });
 const entryOf = async ({ subject }: Reader): Promise<string> =>
   (await world.names(`evalgate:{cache-*${subject.id}*`)).find((name) => name.endsWith('}')) ?? '';
 
@@ -74,7 +71,7 @@ test('keys rotate: all decrypt, the first encrypts, and a copy of a key that is 
 });
 
 test('in a rolling upgrade, copies of processes without keys are read until they end, and theirs read none that is encrypted', async () => {
-  const plain = await world.add({ CACHE_ENCRYPTION_KEYS: '' });
+  const plain = await world.join({ env: { CACHE_ENCRYPTION_KEYS: '' } });
   const reader = await world.reader(GET_CALL_TRANSCRIPT);
   await reader.ask(plain);
   expect((await reader.ask(world.here)).cache).toEqual(HIT);

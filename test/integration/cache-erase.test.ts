@@ -1,9 +1,10 @@
 /** Erasing an evaluation or a workspace: what is gone afterwards, and when the proof is refused. */
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { GET_CALL, GET_CALL_TRANSCRIPT, LIST_CALLS } from '../http/common/endpoints.ts';
 import { auditOf } from '../support/admin.ts';
-import { BACKENDS, type BackendKind, CacheWorld } from '../support/cache-world.ts';
+import { BACKENDS, type BackendKind, World } from '../support/world.ts';
+import { forTest } from '../support/opened.ts';
 import { runCli } from '../support/cli.ts';
 
 const MEMBERS = 'evalgate:{members}';
@@ -18,8 +19,7 @@ const receiptSchema = z.object({
 });
 
 async function start(kind: BackendKind) {
-  const world = await CacheWorld.start(kind);
-  onTestFinished(() => world.close());
+  const world = await forTest(World.start(kind));
   const call = await world.reader(GET_CALL);
   const readers = [call];
   for (const endpoint of [GET_CALL_TRANSCRIPT, LIST_CALLS]) readers.push(await world.readerOf(endpoint, call.subject));

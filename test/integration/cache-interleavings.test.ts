@@ -3,14 +3,15 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { history } from '../support/cache-actions.ts';
 import { CacheModel } from '../support/cache-model.ts';
-import { BACKENDS, CacheWorld } from '../support/cache-world.ts';
+import { BACKENDS, World } from '../support/world.ts';
 import { cases } from '../support/cases.ts';
+import { forTest } from '../support/opened.ts';
 
 const RUNS = { memory: 30, redis: 5 } as const;
 
 describe.each(BACKENDS)('%s', (kind) => {
   test('C2, C4, C6, K6, Q9: nobody is shown what is purged, too old, or of another workspace; nothing is asked twice at once; everybody is answered', async () => {
-    const world = await CacheWorld.start(kind);
+    const world = await forTest(World.start(kind));
     await fc.assert(
       fc.asyncProperty(history, async (actions) => {
         const model = new CacheModel(world);
@@ -27,6 +28,5 @@ describe.each(BACKENDS)('%s', (kind) => {
       }),
       { numRuns: cases(RUNS[kind]), endOnFailure: kind === 'redis' },
     );
-    await world.close();
   }, 300_000);
 });

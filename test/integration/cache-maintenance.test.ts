@@ -1,18 +1,15 @@
 /** Whole gateways over one Redis: maintenance begun at one is in force at all; and what Redis holds is explained. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { forFile } from '../support/opened.ts';
 import { z } from 'zod';
 import { GET_CALL, LIST_CALLS } from '../http/common/endpoints.ts';
-import { CacheWorld, HIT, type Reader } from '../support/cache-world.ts';
+import { World, HIT, type Reader } from '../support/world.ts';
 import type { TestGateway } from '../support/gateway.ts';
 
 const PATH = '/api/cache/maintenance';
 
-let world: CacheWorld;
 let reader: Reader;
-beforeAll(async () => {
-  world = await CacheWorld.start('redis');
-});
-afterAll(() => world.close());
+const world = await forFile(World.start('redis'));
 beforeEach(async () => {
   world.clock.advance(1000);
   reader = await world.reader(GET_CALL);
@@ -22,9 +19,7 @@ const stateSchema = z.looseObject({ active: z.boolean(), by: z.string().nullable
 const stateAt = async (gateway: TestGateway) => stateSchema.parse((await gateway.admin('GET', PATH)).json);
 
 async function untilAllAre(active: boolean): Promise<void> {
-  for (const gateway of world.gateways) {
-    await world.eventually(async () => expect((await stateAt(gateway)).active).toBe(active));
-  }
+  await world.everywhere(async (gateway) => expect((await stateAt(gateway)).active).toBe(active));
 }
 
 describe('maintenance of a fleet', () => {
@@ -54,10 +49,10 @@ describe('maintenance of a fleet', () => {
   test('a process that starts later knows of it, with who began it; it outlives all that knew', async () => {
     await world.change('PUT', PATH, { for: '1h' });
     const begun = await stateAt(world.here);
-    expect(await stateAt(await world.add())).toEqual(begun);
+    expect(await stateAt(await world.join())).toEqual(begun);
     for (const gateway of world.gateways.splice(0)) await gateway.close();
-    expect(await stateAt(await world.add())).toEqual(begun);
-    await world.add();
+    expect(await stateAt(await world.join())).toEqual(begun);
+    await world.join();
     await world.change('DELETE', PATH);
     await untilAllAre(false);
   });

@@ -5,11 +5,12 @@
  */
 import { randomUUID } from 'node:crypto';
 import { Agent } from 'node:http';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { forFile } from '../support/opened.ts';
 import { GET_CALL, GET_REPORT } from '../http/common/endpoints.ts';
 import { uncountedHeaders } from '../http/common/headers.ts';
 import { newSubject, putSubject, type Subject } from '../http/common/subject.ts';
-import { CacheWorld } from '../support/cache-world.ts';
+import { World } from '../support/world.ts';
 import { cases } from '../support/cases.ts';
 import { type Reply, send } from '../support/gateway.ts';
 import { GatewayProcess } from '../support/process.ts';
@@ -17,11 +18,7 @@ import { GatewayProcess } from '../support/process.ts';
 const PAIRS = cases(6);
 const UNLIMITED = { perMinute: 1_000_000_000, perHour: 1_000_000_000 };
 
-let world: CacheWorld;
-beforeAll(async () => {
-  world = await CacheWorld.start('redis');
-});
-afterAll(() => world.close());
+const world = await forFile(World.start('redis'));
 
 /** How a key of two workspaces asks: for a report of either on v1, for a call of any on v2. */
 async function createProber() {

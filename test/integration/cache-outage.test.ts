@@ -1,8 +1,9 @@
 /** C8: what memory is worth while Redis, or the messages from it, are away, and what becomes of it afterwards. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { GET_CALL } from '../http/common/endpoints.ts';
 import { keyFor, putSubject } from '../http/common/subject.ts';
-import { CacheWorld, HIT, MISS, type Reader, seenOf } from '../support/cache-world.ts';
+import { World, HIT, MISS, type Reader, seenOf } from '../support/world.ts';
+import { forTest } from '../support/opened.ts';
 import { cutSubscribers } from '../support/redis/client.ts';
 import { isOneServer } from '../support/redis.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
@@ -12,22 +13,17 @@ const SECOND = 1000;
 
 let proxy: TcpProxy | undefined;
 /** The gateway here sees Redis through the proxy if it is one server, the one there directly. */
-let world: CacheWorld;
+let world: World;
 let reader: Reader;
+async function redisUrlHere(url: string): Promise<string> {
+  if (!isOneServer) return url;
+  proxy = await forTest(TcpProxy.start(url));
+  return proxy.url;
+}
 beforeEach(async () => {
-  world = await CacheWorld.start('redis', {
-    redisUrlHere: async (url) => {
-      if (!isOneServer) return url;
-      proxy = await TcpProxy.start(url);
-      return proxy.url;
-    },
-  });
+  world = await forTest(World.start('redis', { redisUrlHere }));
   reader = await world.reader(GET_CALL);
   await reader.ask();
-});
-afterEach(async () => {
-  await world.close();
-  await proxy?.close();
 });
 
 const readyz = async (gateway: TestGateway): Promise<string> => (await gateway.admin('GET', '/readyz')).text;
@@ -143,7 +139,7 @@ describe('Redis does not answer', () => {
 
   test('a gateway starts without Redis, and shares with the others once it comes', async () => {
     await world.redis?.kill();
-    const lone = await world.add();
+    const lone = await world.join();
     expect((await reader.explain(lone)).redis.state).toBe('unreachable');
     await world.redis?.restart();
     for (const gateway of world.gateways) await untilWell(gateway);

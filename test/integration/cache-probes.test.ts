@@ -3,8 +3,9 @@ import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { uncountedHeaders } from '../http/common/headers.ts';
-import { BACKENDS, CacheWorld } from '../support/cache-world.ts';
+import { BACKENDS, World } from '../support/world.ts';
 import { cases } from '../support/cases.ts';
+import { forTest } from '../support/opened.ts';
 import type { Reply } from '../support/gateway.ts';
 import { anEvaluation } from '../support/records.ts';
 
@@ -43,7 +44,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
 
 class Probing {
   readonly faults: string[] = [];
-  readonly #world: CacheWorld;
+  readonly #world: World;
   readonly #owner = randomUUID();
   readonly #probers = [randomUUID(), randomUUID()] as const;
   /** Ids: a record of the owner, a malformed one of the owner, none. */
@@ -53,7 +54,7 @@ class Probing {
   #revision = 0;
   #recovery: (() => void) | null = null;
 
-  constructor(world: CacheWorld) {
+  constructor(world: World) {
     this.#world = world;
   }
 
@@ -145,7 +146,7 @@ class Probing {
 
 describe.each(BACKENDS)('%s', (kind) => {
   test('K7, K7a: a foreign, a malformed foreign and a made-up id can not be told apart, and their owner is served', async () => {
-    const world = await CacheWorld.start(kind);
+    const world = await forTest(World.start(kind));
     await fc.assert(
       fc.asyncProperty(fc.array(action, { minLength: 5, maxLength: 25 }), async (actions) => {
         const probing = new Probing(world);
@@ -157,6 +158,5 @@ describe.each(BACKENDS)('%s', (kind) => {
       }),
       { numRuns: cases(RUNS[kind]), endOnFailure: kind === 'redis' },
     );
-    await world.close();
   }, 120_000);
 });

@@ -1,9 +1,10 @@
 /** Purging by tag, by what readers get afterwards: in memory, and in every tier of two gateways over one Redis. */
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { GET_CALL, GET_CALL_TRANSCRIPT, GET_RUBRIC, LIST_CALLS } from '../http/common/endpoints.ts';
 import { putSubject, type Subject } from '../http/common/subject.ts';
-import { BACKENDS, CacheWorld, containing, HIT, MISS, type Reader, STALE } from '../support/cache-world.ts';
+import { BACKENDS, World, containing, HIT, MISS, type Reader, STALE } from '../support/world.ts';
+import { forTest } from '../support/opened.ts';
 import { monitorRedis } from '../support/redis/monitor.ts';
 import { startRedis } from '../support/redis.ts';
 
@@ -11,11 +12,11 @@ const PURGE = '/api/cache/purge';
 const resultSchema = z.looseObject({ entries: z.number(), bytes: z.number() });
 
 describe.each(BACKENDS)('%s', (kind) => {
-  let world: CacheWorld;
+  let world: World;
   beforeAll(async () => {
-    world = await CacheWorld.start(kind);
+    world = await World.start(kind);
+    return () => world.close();
   });
-  afterAll(() => world.close());
   // No read begins in the millisecond of another's fetch.
   beforeEach(() => world.clock.advance(1000));
 
@@ -144,9 +145,7 @@ describe.each(BACKENDS)('%s', (kind) => {
       const first = await reader.ask(world.there);
       expect(first).toMatchObject({ status: 200, cache: STALE });
       expect(first.text).not.toContain('Renamed');
-      for (const gateway of world.gateways) {
-        await world.eventually(async () => expect((await reader.ask(gateway)).text).toContain('Renamed'));
-      }
+      await world.everywhere(async (gateway) => expect((await reader.ask(gateway)).text).toContain('Renamed'));
       expect(reader.calls()).toBe(2);
     });
 
@@ -173,9 +172,7 @@ describe.each(BACKENDS)('%s', (kind) => {
       const own = await before;
       expect(own).toMatchObject({ status: 200, cache: 'evalgate; fwd=uri-miss' });
       expect(own.text).not.toContain('Renamed');
-      for (const gateway of world.gateways) {
-        await world.eventually(async () => expect((await reader.ask(gateway)).text).toContain('Renamed'));
-      }
+      await world.everywhere(async (gateway) => expect((await reader.ask(gateway)).text).toContain('Renamed'));
       expect(reader.calls()).toBe(2);
     });
 
@@ -205,12 +202,12 @@ const HEAD = 'evalgate:{cache}:head';
 const PURGES = 'evalgate:{cache}:purges';
 
 describe('the purge log in Redis', () => {
-  let world: CacheWorld;
+  let world: World;
   let reader: Reader;
   beforeAll(async () => {
-    world = await CacheWorld.start('redis');
+    world = await World.start('redis');
+    return () => world.close();
   });
-  afterAll(() => world.close());
   beforeEach(async () => {
     world.clock.advance(1000);
     reader = await world.reader(GET_CALL);
@@ -220,9 +217,7 @@ describe('the purge log in Redis', () => {
   });
 
   async function expectPurged(): Promise<void> {
-    for (const gateway of world.gateways) {
-      await world.eventually(async () => expect((await reader.explain(gateway)).memory).toBeNull());
-    }
+    await world.everywhere(async (gateway) => expect((await reader.explain(gateway)).memory).toBeNull());
     world.clock.advance(1);
     expect(await reader.ask(world.there)).toMatchObject({ status: 200, cache: MISS });
   }
@@ -293,25 +288,19 @@ describe('the purge log in Redis', () => {
     const kept = await world.reader(GET_CALL);
     await world.change('POST', PURGE, { tags: [`evaluation:${reader.subject.id}`] });
     await kept.ask(world.here);
-    const late = await world.add();
+    const late = await world.join();
     expect(await kept.ask(late)).toMatchObject({ cache: HIT });
     expect(await reader.ask(late)).toMatchObject({ cache: MISS });
   });
 });
 
 test('C6: a cache Redis that is gone stops no purge; the answer counts memory and says that this is not all', async () => {
-  const cache = await startRedis();
-  const world = await CacheWorld.start('redis', { env: { REDIS_CACHE_URL: cache.url } });
-  onTestFinished(async () => {
-    await world.close();
-    await cache.close();
-  });
+  const cache = await forTest(startRedis());
+  const world = await forTest(World.start('redis', { env: { REDIS_CACHE_URL: cache.url } }));
   const reader = await world.reader(GET_CALL);
   for (const gateway of world.gateways) await reader.ask(gateway);
   await cache.kill();
   const reply = await world.change('POST', PURGE, { tags: [`evaluation:${reader.subject.id}`] });
   expect(reply.json).toMatchObject({ entries: 1, complete: false, lists: { entries: 0, workspaces: 1 } });
-  for (const gateway of world.gateways) {
-    await world.eventually(async () => expect((await reader.explain(gateway)).memory).toBeNull());
-  }
+  await world.everywhere(async (gateway) => expect((await reader.explain(gateway)).memory).toBeNull());
 });

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { GET_CALL, LIST_CALLS } from '../http/common/endpoints.ts';
 import { auditOf, logOf, readinessOf, samplesOf } from '../support/admin.ts';
-import { CacheWorld, HIT, MISS, type Reader } from '../support/cache-world.ts';
+import { World, HIT, MISS, type Reader } from '../support/world.ts';
 import { HurriedTimers } from '../support/hurried-timers.ts';
 import { atEach } from '../support/redis/client.ts';
 
@@ -17,12 +17,12 @@ const WITHIN = 'the cache is within its budget in Redis again: new answers are s
 const SAMPLE_EVERY_MS = 2000;
 
 const timers = new HurriedTimers();
-let world: CacheWorld;
+let world: World;
 /** The common prefix of the names of entries, for anything that should look like one. */
 let prefix: string;
 
 async function start(settings: string, env: Readonly<Record<string, string>> = {}): Promise<void> {
-  world = await CacheWorld.start('redis', { settings, env, timers });
+  world = await World.start('redis', { settings, env, timers });
   await (await world.reader(GET_CALL)).ask();
   const [name = ''] = await world.names('evalgate:{cache-*}');
   prefix = /^evalgate:\{cache-[^-]+-/.exec(name)?.[0] ?? '';
@@ -34,12 +34,10 @@ const namesOf = ({ subject }: Reader): Promise<readonly string[]> => world.names
 /** Every gateway has noticed. */
 async function budgetIs(state: 'over' | 'within'): Promise<void> {
   const name = 'evalgate_redis_cache_over_budget';
-  for (const gateway of world.gateways) {
-    await world.eventually(async () => {
-      timers.elapse(SAMPLE_EVERY_MS);
-      expect(await samplesOf(gateway, name)).toEqual({ [name]: Number(state === 'over') });
-    });
-  }
+  await world.everywhere(async (gateway) => {
+    timers.elapse(SAMPLE_EVERY_MS);
+    expect(await samplesOf(gateway, name)).toEqual({ [name]: Number(state === 'over') });
+  });
 }
 
 async function detail(): Promise<string | undefined> {
@@ -160,7 +158,7 @@ describe('with keys and limits in the same Redis', () => {
 describe('out of memory', () => {
   let reader: Reader;
   beforeAll(async () => {
-    world = await CacheWorld.start('redis');
+    world = await World.start('redis');
     return () => world.close();
   });
   beforeEach(async () => {
@@ -177,37 +175,33 @@ describe('out of memory', () => {
   test.each(['hard', 'soft'])('a %s purge is in force everywhere', async (mode) => {
     const tags = [`evaluation:${reader.subject.id}`];
     expect((await world.change('POST', '/api/cache/purge', { tags, mode })).json).toMatchObject({ complete: true });
-    for (const gateway of world.gateways) {
-      await world.eventually(async () => expect(await stateOf(gateway)).toBe(mode === 'hard' ? undefined : 'stale'));
-    }
+    await world.everywhere(async (gateway) =>
+      expect(await stateOf(gateway)).toBe(mode === 'hard' ? undefined : 'stale'),
+    );
     expect((await auditOf(world.there))[0]).toMatchObject({ action: 'cache.purge', to: { mode } });
   });
 
   test('so does lost history, which purges everything', async () => {
     await (await world.raw()).del('evalgate:{cache}:head', 'evalgate:{cache}:purges');
-    for (const gateway of world.gateways) {
-      await world.eventually(async () => expect(await stateOf(gateway)).toBeUndefined());
-    }
+    await world.everywhere(async (gateway) => expect(await stateOf(gateway)).toBeUndefined());
   });
 
   test('maintenance begins and ends', async () => {
     const path = '/api/cache/maintenance';
     for (const active of [true, false]) {
       await (active ? world.change('PUT', path, { for: '1h' }) : world.change('DELETE', path));
-      for (const gateway of world.gateways) {
-        await world.eventually(async () => expect((await gateway.admin('GET', path)).json).toMatchObject({ active }));
-      }
+      await world.everywhere(async (gateway) =>
+        expect((await gateway.admin('GET', path)).json).toMatchObject({ active }),
+      );
     }
   });
 
   test('TTLs are set, for a while too, and reset', async () => {
     const path = '/api/cache/ttl/evaluation';
     expect((await world.change('PUT', path, { fresh: '1s', for: '1h' })).json).toMatchObject({ fresh: '1s' });
-    for (const gateway of world.gateways) {
-      await world.eventually(async () =>
-        expect((await gateway.admin('GET', '/api/cache/ttl')).text).toContain('"freshMs":1000,'),
-      );
-    }
+    await world.everywhere(async (gateway) =>
+      expect((await gateway.admin('GET', '/api/cache/ttl')).text).toContain('"freshMs":1000,'),
+    );
     expect((await world.change('DELETE', path)).json).toMatchObject({ fresh: '5m' });
   });
 });

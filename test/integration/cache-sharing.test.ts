@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod';
 import { GET_CALL, GET_CALL_TRANSCRIPT, GET_REPORT_TRANSCRIPT, LIST_CALLS } from '../http/common/endpoints.ts';
 import { putSubject } from '../http/common/subject.ts';
-import { BACKENDS, CacheWorld, containing, HIT, MISS, ON_ERROR, type Reader, STALE } from '../support/cache-world.ts';
+import { BACKENDS, World, containing, HIT, MISS, ON_ERROR, type Reader, STALE } from '../support/world.ts';
 import { GatewayProcess } from '../support/process.ts';
 import { sumOf } from '../support/redis/client.ts';
 import { aTranscript } from '../support/records.ts';
@@ -15,7 +15,7 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const SOME_TIME_LATER_MS = 20 * MINUTE;
 
-let world: CacheWorld;
+let world: World;
 afterAll(() => world.close());
 
 /** Ten readers at each gateway, whose answer is held until all have come. */
@@ -62,7 +62,7 @@ async function bytesSent(): Promise<number> {
 
 describe.each(BACKENDS)('%s: one call at a time', (kind) => {
   beforeAll(async () => {
-    world = await CacheWorld.start(kind);
+    world = await World.start(kind);
     return () => world.close();
   });
   beforeEach(() => world.clock.advance(SECOND));
@@ -140,9 +140,7 @@ describe.each(BACKENDS)('%s: one call at a time', (kind) => {
     world.store.transcripts.delete(reader.subject.id);
     world.clock.advance(2 * HOUR);
     await reader.ask();
-    for (const gateway of world.gateways) {
-      await world.eventually(async () => expect((await reader.ask(gateway)).status).toBe(404));
-    }
+    await world.everywhere(async (gateway) => expect((await reader.ask(gateway)).status).toBe(404));
     expect(reader.calls()).toBe(2);
     putSubject(world.store, reader.subject);
     world.clock.advance(13 * SECOND);
@@ -155,7 +153,7 @@ describe.each(BACKENDS)('%s: one call at a time', (kind) => {
 
 describe('two gateways share in Redis', () => {
   beforeAll(async () => {
-    world = await CacheWorld.start('redis');
+    world = await World.start('redis');
   });
   beforeEach(() => world.clock.advance(SECOND));
 
@@ -176,9 +174,7 @@ describe('two gateways share in Redis', () => {
     putSubject(world.store, reader.subject, { title: 'Renamed' });
     world.clock.advance(SOME_TIME_LATER_MS);
     expect(await reader.ask(world.here)).toMatchObject({ cache: STALE });
-    for (const gateway of world.gateways) {
-      await world.eventually(async () => expect((await reader.ask(gateway)).text).toContain('Renamed'));
-    }
+    await world.everywhere(async (gateway) => expect((await reader.ask(gateway)).text).toContain('Renamed'));
     expect(reader.calls()).toBe(2);
   });
 

@@ -1,8 +1,8 @@
 /** C2: a change of a class's times rules what is stored already, at every gateway, whatever else lies in Redis. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { GET_CALL, GET_RUBRIC } from '../http/common/endpoints.ts';
-import { BACKENDS, CacheWorld, HIT, MISS, ON_ERROR, type Reader, STALE } from '../support/cache-world.ts';
+import { BACKENDS, World, HIT, MISS, ON_ERROR, type Reader, STALE } from '../support/world.ts';
 import { auditOf } from '../support/admin.ts';
 import type { TestGateway } from '../support/gateway.ts';
 
@@ -22,11 +22,11 @@ async function ends(gateway: TestGateway) {
 }
 
 describe.each(BACKENDS)('%s', (kind) => {
-  let world: CacheWorld;
+  let world: World;
   beforeAll(async () => {
-    world = await CacheWorld.start(kind);
+    world = await World.start(kind);
+    return () => world.close();
   });
-  afterAll(() => world.close());
   beforeEach(() => world.resetTimes('evaluation'));
 
   test('C2: shorter ends copies, longer brings them back, and a reset goes back to the configuration', async () => {
@@ -77,11 +77,11 @@ describe.each(BACKENDS)('%s', (kind) => {
 describe('times in Redis', () => {
   const HEAD = 'evalgate:{cache}:head';
   const TIMES = 'evalgate:{cache}:times';
-  let world: CacheWorld;
+  let world: World;
   beforeAll(async () => {
-    world = await CacheWorld.start('redis');
+    world = await World.start('redis');
+    return () => world.close();
   });
-  afterAll(() => world.close());
   beforeEach(() => world.resetTimes('list'));
 
   const everywhere = async (cacheClass: string) => Promise.all(world.gateways.map((each) => timesAt(each, cacheClass)));
@@ -111,21 +111,19 @@ describe('times in Redis', () => {
     await raw.hset(HEAD, { times: 'another version', maintenance });
     const found = { fresh: '45s', stale: '5m' };
     await world.eventually(async () => expect(await everywhere('list')).toMatchObject([found, found]));
-    for (const gateway of world.gateways) {
-      await world.eventually(async () =>
-        expect((await gateway.admin('GET', '/api/cache/maintenance')).json).toMatchObject({ active: true, by: 'bob' }),
-      );
-    }
+    await world.everywhere(async (gateway) =>
+      expect((await gateway.admin('GET', '/api/cache/maintenance')).json).toMatchObject({ active: true, by: 'bob' }),
+    );
     await world.change('DELETE', '/api/cache/maintenance');
     expect(await everywhere('rubric')).toMatchObject([{ error: '1d' }, { error: '1d' }]);
   });
 
   test('C6a: what is set for a while ends everywhere at once, without who set it; its end is audited once', async () => {
-    const setter = await world.add();
+    const setter = await world.join();
     await world.change('PUT', `${TTL}/list`, { stale: '10m' }, setter);
     await world.change('PUT', `${TTL}/list`, { fresh: '90s', stale: '20m', for: '1h' }, setter);
-    await world.gateways.splice(world.gateways.indexOf(setter), 1)[0]?.close();
-    const late = await world.add();
+    await world.leave(setter);
+    const late = await world.join();
     const until = { fresh: '2026-01-15T13:00:00.000Z', stale: '2026-01-15T13:00:00.000Z', error: null };
     const set = { fresh: '90s', stale: '20m', until, afterwards: { fresh: '30s', stale: '10m', error: null } };
     await world.eventually(async () => expect(await everywhere('list')).toMatchObject([set, set, set]));
@@ -151,12 +149,12 @@ describe('times in Redis', () => {
         to: { fresh: '30s', stale: '10m', set: ['stale'] },
       },
     ]);
-    await world.gateways.splice(world.gateways.indexOf(late), 1)[0]?.close();
+    await world.leave(late);
   });
 
   test('a gateway that starts later has them, and a Redis that was emptied has the configured ones again', async () => {
     await world.setTimes('list', { fresh: '45s' });
-    expect(await timesAt(await world.add(), 'list')).toMatchObject({ fresh: '45s' });
+    expect(await timesAt(await world.join(), 'list')).toMatchObject({ fresh: '45s' });
     await (await world.raw()).del(HEAD, TIMES);
     const configured = { fresh: '30s' };
     await world.eventually(async () =>
@@ -184,7 +182,7 @@ describe('times in Redis', () => {
     expect(await keptMs(entry)).toBeGreaterThan(12 * HOUR);
     const recover = world.store.fail(503);
     world.clock.advance(11 * HOUR);
-    const late = await world.add();
+    const late = await world.join();
     for (const gateway of [...world.gateways, late]) {
       expect(await reader.ask(gateway)).toMatchObject({ status: 200, cache: ON_ERROR });
     }
@@ -194,7 +192,7 @@ describe('times in Redis', () => {
     await world.purge([`evaluation:${reader.subject.id}`]);
     for (const gateway of world.gateways) expect((await reader.ask(gateway)).status).toBe(500);
     recover();
-    await world.gateways.splice(world.gateways.indexOf(late), 1)[0]?.close();
+    await world.leave(late);
     await world.resetTimes('evaluation');
   });
 

@@ -1,22 +1,17 @@
 /** `evalgate doctor` in front of real Redis servers, set well and badly. */
-import { connect, createServer } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { configFile } from '../support/admin.ts';
-import { listenOnLoopback } from '../support/loopback.ts';
+import { forFile, forTest } from '../support/opened.ts';
 import { withClient } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
 import { findRedis } from './redis-findings.ts';
-
-let state: TestRedis;
-let cache: TestRedis;
 
 const set = (redis: TestRedis, name: string, value: string): Promise<unknown> =>
   withClient(redis.url, (client) => client.config('SET', name, value));
 
-beforeAll(async () => {
-  [state, cache] = await Promise.all([startRedis(), startRedis()]);
-});
+const state = await forFile(startRedis());
+const cache = await forFile(startRedis());
 beforeEach(async () => {
   for (const redis of [state, cache]) {
     await set(redis, 'maxmemory', '100mb');
@@ -26,9 +21,6 @@ beforeEach(async () => {
   await set(state, 'save', '');
   await set(state, 'maxmemory-policy', 'noeviction');
   await set(cache, 'maxmemory-policy', 'allkeys-lru');
-});
-afterAll(async () => {
-  await Promise.all([state.close(), cache.close()]);
 });
 
 const answers = (setting: string): RegExp => new RegExp(`^ok redis ${setting}: version [\\d.]+ answers in N ms`);
@@ -135,15 +127,12 @@ test.each([
   [20, 'warn', 'every request waits for it', true],
   [260, 'fail', 'rate limits are not exact from 250 ms on', false],
 ])('a Redis that is %i ms away: %s', async (awayMs, status, words, isWell) => {
-  const slow = await slowWayTo(state.url, awayMs);
-  try {
-    const { ok, found } = await findRedis({ REDIS_URL: slow.url });
-    expect([ok, found[0]?.status]).toEqual([isWell, status]);
-    expect(found[0]?.message).toMatch(new RegExp(`answers in \\d+ ms \\(median of 11 pings\\); ${words}$`));
-    expect(found[0]?.advice).toContain('Run it near the gateways');
-  } finally {
-    await slow.close();
-  }
+  const slow = await forTest(TcpProxy.start(state.url));
+  slow.delay('downstream', awayMs);
+  const { ok, found } = await findRedis({ REDIS_URL: slow.url });
+  expect([ok, found[0]?.status]).toEqual([isWell, status]);
+  expect(found[0]?.message).toMatch(new RegExp(`answers in \\d+ ms \\(median of 11 pings\\); ${words}$`));
+  expect(found[0]?.advice).toContain('Run it near the gateways');
 });
 
 test.each([
@@ -256,16 +245,3 @@ test('one that cannot be reached, or is of another kind than its address, is wro
     /^REDIS_URL: the Cluster at .* can't be used \(ERR This instance has cluster support disabled\)$/,
   );
 });
-
-/** A way to a server on which every answer takes so long. */
-function slowWayTo(url: string, awayMs: number) {
-  const { hostname, port } = new URL(url);
-  const server = createServer((near) => {
-    const far = connect(Number(port), hostname);
-    near.pipe(far);
-    far.on('data', (chunk: Buffer) => void sleep(awayMs).then(() => near.write(chunk)));
-    near.on('close', () => far.destroy());
-    far.on('close', () => near.destroy());
-  });
-  return listenOnLoopback(server).then((running) => ({ ...running, url: running.url.replace('http:', 'redis:') }));
-}

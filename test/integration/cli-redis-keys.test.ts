@@ -4,33 +4,27 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { forFile } from '../support/opened.ts';
 import { z } from 'zod';
 import { hashToken } from '../../src/keys/token.ts';
 import { auditOf, logOf } from '../support/admin.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { withClient } from '../support/redis/client.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { startRedis } from '../support/redis.ts';
 import { type CliResult, runCli, runJson } from '../support/cli.ts';
 
 const WORKSPACE = '0b5e7a52-3f0e-4c39-9d7c-6f3f1f0f7c11';
 
-let redis: TestRedis;
-let directory: string;
 let gateway: TestGateway | null = null;
-beforeAll(async () => {
-  redis = await startRedis();
-  directory = await mkdtemp(join(tmpdir(), 'evalgate-'));
-});
+const redis = await forFile(startRedis());
+const directory = await mkdtemp(join(tmpdir(), 'evalgate-'));
+afterAll(() => rm(directory, { recursive: true }));
 beforeEach(() => redis.flush());
 afterEach(async () => {
   await gateway?.close();
   gateway = null;
-});
-afterAll(async () => {
-  await redis.close();
-  await rm(directory, { recursive: true });
 });
 
 /** By the clock of the machine, as the command is. */

@@ -1,23 +1,19 @@
 /** In front of the bundled sample, what is said of keys while Redis is away is true of the demo keys, too. */
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
 import { type Gateway, startGateway } from '../../src/gateway.ts';
 import { createLogger } from '../../src/log/logger.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+import { forTest } from '../support/opened.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
-
-const WITHIN = { timeout: 15_000, interval: 25 };
+import { WITHIN } from '../support/world.ts';
 
 let redis: TestRedis;
 let gateway: Gateway;
 let log: string;
 const clock = new ManualClock();
 beforeEach(async () => {
-  redis = await startRedis();
-});
-afterEach(async () => {
-  await gateway.stop(0);
-  await redis.close();
+  redis = await forTest(startRedis());
 });
 
 async function start(): Promise<void> {
@@ -25,6 +21,7 @@ async function start(): Promise<void> {
   const env = { PORT: '0', ADMIN_PORT: '0', REDIS_URL: redis.url, KEY_GRACE: '1m' };
   const logger = createLogger({ level: 'info', destination: { write: (text) => void (log += text) } });
   gateway = await startGateway(loadConfig({ env }), { logger, clock });
+  onTestFinished(() => gateway.stop(0));
 }
 
 async function call(token: string): Promise<number> {

@@ -1,15 +1,16 @@
 /** A gateway over a Redis that freezes, dies, falls silent and returns: what /readyz, the metrics and the log say of it. */
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { logOf, readinessOf, samplesOf } from '../support/admin.ts';
 import { runCli } from '../support/cli.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { forTest } from '../support/opened.ts';
 import { anEvaluation, WORKSPACE_A } from '../support/records.ts';
 import { withClient } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
+import { WITHIN } from '../support/world.ts';
 
 const REPORTS = `/v1/workspaces/${WORKSPACE_A}/reports`;
-const WITHIN = { timeout: 15_000, interval: 25 };
 const REDIS_WELL = { 'redis-state': 'ok', 'redis-cache': 'ok', quota: 'ok', keys: 'ok' };
 const REDIS_DOWN = { 'redis-state': 'degraded', 'redis-cache': 'degraded', quota: 'degraded', keys: 'degraded' };
 
@@ -17,15 +18,11 @@ let redis: TestRedis;
 let gateway: TestGateway;
 let key: string;
 beforeEach(async () => {
-  redis = await startRedis({ isDurable: true });
-});
-afterEach(async () => {
-  await gateway.close();
-  await redis.close();
+  redis = await forTest(startRedis({ isDurable: true }));
 });
 
 async function start(env: Readonly<Record<string, string>> = {}): Promise<void> {
-  gateway = await startTestGateway({ env: { REDIS_URL: redis.url, ...env } });
+  gateway = await forTest(startTestGateway({ env: { REDIS_URL: redis.url, ...env } }));
   gateway.store.put({ evaluations: [anEvaluation()] });
   key = await gateway.issueKey({ perMinute: 1_000_000, perHour: 1_000_000 });
   await become(REDIS_WELL);
@@ -162,7 +159,7 @@ const STARTING = { code: 503, status: 'starting' };
 
 test('a gateway is not ready before Redis has answered once, and stays ready when it is gone later', async () => {
   await redis.kill();
-  gateway = await startTestGateway({ env: { REDIS_URL: redis.url } });
+  gateway = await forTest(startTestGateway({ env: { REDIS_URL: redis.url } }));
   expect(await readinessOf(gateway)).toMatchObject(STARTING);
   expect(await detailOf('redis-state')).toBe(
     'has not answered since this process started (ECONNREFUSED): not ready until it has answered once',
@@ -199,7 +196,7 @@ test.each([
   ['a wrong password', (url: string) => url.replace('//', '//:hunter2@'), 'WRONGPASS'],
 ])('a gateway with %s for Redis is never ready, and says why', async (_, address, code) => {
   await allow('>correct-horse');
-  gateway = await startTestGateway({ env: { REDIS_URL: address(redis.url) } });
+  gateway = await forTest(startTestGateway({ env: { REDIS_URL: address(redis.url) } }));
   await vi.waitFor(async () => expect(await detailOf('redis-state')).toContain(code), WITHIN);
   expect(await readinessOf(gateway)).toMatchObject(STARTING);
   expect(await detailOf('redis-state')).toBe(

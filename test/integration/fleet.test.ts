@@ -1,52 +1,31 @@
 /** Whole gateways over one Redis: what one does, the others know, and what operators are shown of all of them. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { forFile, forTest } from '../support/opened.ts';
 import { z } from 'zod';
 import { loadConfig } from '../../src/config/load.ts';
 import { startGateway } from '../../src/gateway.ts';
 import { createLogger } from '../../src/log/logger.ts';
 import { auditOf, logOf, samplesOf, START, statsOf } from '../support/admin.ts';
 import { runCli, runJson } from '../support/cli.ts';
-import { startTestGateway, type TestGateway, type TestGatewayOptions } from '../support/gateway.ts';
+import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../support/records.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { startRedis } from '../support/redis.ts';
+import { World } from '../support/world.ts';
 
 const REPORTS = `/v1/workspaces/${WORKSPACE_A}/reports`;
 const REPORT = `${REPORTS}/${EVALUATION_ID}`;
-const WITHIN = { timeout: 15_000, interval: 20 };
 
-let redis: TestRedis;
-let clock: ManualClock;
-let gateways: TestGateway[] = [];
+let world: World;
 let a: TestGateway;
 let b: TestGateway;
 
-beforeAll(async () => {
-  redis = await startRedis();
-});
-afterAll(() => redis.close());
-beforeEach(async () => {
-  await redis.flush();
-  clock = new ManualClock();
-});
-afterEach(async () => {
-  // The first owns the store of the others.
-  for (const gateway of gateways.toReversed()) await gateway.close();
-  gateways = [];
-});
+const redis = await forFile(startRedis());
+beforeEach(() => redis.flush());
 
-/** One more, with the clock of all; in front of the first one's store unless it is to have one of its own. */
-async function start(env: TestGatewayOptions['env'] = {}, ownStore = false): Promise<TestGateway> {
-  const [first] = gateways;
-  const store = first === undefined || ownStore ? {} : { store: first.store };
-  const gateway = await startTestGateway({ env: { REDIS_URL: redis.url, ...env }, clock, ...store });
-  gateways.push(gateway);
-  return gateway;
-}
-
-async function startTwo(): Promise<void> {
-  a = await start();
-  b = await start();
+async function startTwo(clock = new ManualClock()): Promise<void> {
+  world = await forTest(World.start('redis', { redisUrl: redis.url, clock }));
+  [a, b] = [world.here, world.there];
   a.store.put({ evaluations: [anEvaluation()] });
 }
 
@@ -57,10 +36,7 @@ async function nameAt(gateway: TestGateway, key: string): Promise<string> {
   return nameSchema.parse((await gateway.get(REPORT, { key })).json).report.name;
 }
 
-/** Looks until it is so. */
-function until(check: () => Promise<void>): Promise<void> {
-  return vi.waitFor(check, WITHIN);
-}
+const until = (check: () => Promise<void>): Promise<void> => world.eventually(check);
 
 test('a reader waits for the call of another process, which is counted as a wait', async () => {
   await startTwo();
@@ -97,7 +73,7 @@ test('a change at one is in the audit of all, and outlives them', async () => {
     }),
   );
   await b.close();
-  expect(await auditOf(await start())).toEqual(audited);
+  expect(await auditOf(await world.join())).toEqual(audited);
 });
 
 const fleetSchema = z.strictObject({
@@ -131,8 +107,7 @@ const statusesAt = async (gateway: TestGateway): Promise<readonly string[]> =>
 describe('/api/fleet', () => {
   test('has each process at all of them, by one id; one that drains and goes is known at once', async () => {
     await startTwo();
-    for (const gateway of [a, b])
-      await until(async () => expect(await statusesAt(gateway)).toEqual(['other ready', 'self ready']));
+    await world.everywhere(async (gateway) => expect(await statusesAt(gateway)).toEqual(['other ready', 'self ready']));
     const idsAt = async (gateway: TestGateway) => (await membersAt(gateway)).map(({ id }) => id);
     expect(await idsAt(a)).toEqual(await idsAt(b));
     expect((await membersAt(a)).every(({ pid, startedAt }) => pid === process.pid && startedAt === START)).toBe(true);
@@ -168,15 +143,14 @@ test('the history is of all processes together, whichever is asked, step by step
   await startTwo();
   const key = await a.issueKey();
   for (const gateway of [a, b, b, b]) await gateway.get(REPORTS, { key });
-  clock.advance(30_000);
+  world.clock.advance(30_000);
   await b.get(REPORTS, { key });
-  for (const gateway of [a, b])
-    await until(async () => expect(await historyAt(gateway)).toEqual(['fleet', [4, 3], [1, 1]]));
+  await world.everywhere(async (gateway) => expect(await historyAt(gateway)).toEqual(['fleet', [4, 3], [1, 1]]));
   // Pending writes happen at the end.
   await b.get(REPORTS, { key });
   await b.close();
   expect(await historyAt(a)).toEqual(['fleet', [4, 3], [2, 2]]);
-  expect(await historyAt(await start())).toEqual(['fleet', [4, 3], [2, 2]]);
+  expect(await historyAt(await world.join())).toEqual(['fleet', [4, 3], [2, 2]]);
 });
 
 const FLEET = { scope: 'fleet', processes: 2, problem: null };
@@ -190,15 +164,12 @@ const show = async (gateway: TestGateway, path: string) => (await gateway.admin(
 
 /** The answers of all of them. */
 const expectOfAll = async (path: string, expected: object): Promise<void> => {
-  for (const gateway of gateways) await until(async () => expect(await show(gateway, path)).toMatchObject(expected));
+  await world.everywhere(async (gateway) => expect(await show(gateway, path)).toMatchObject(expected));
 };
 
 describe('the counts of the last hour', () => {
   // The command line reads Redis by the time of the machine.
-  beforeEach(async () => {
-    clock = new ManualClock(Date.now());
-    await startTwo();
-  });
+  beforeEach(() => startTwo(new ManualClock(Date.now())));
 
   test('are of all processes, whichever is asked, and say of how many; what one has counted outlives it', async () => {
     const { keyId, token: key } = await a.issue({ perMinute: 5 });
@@ -217,7 +188,7 @@ describe('the counts of the last hour', () => {
       classes: expect.arrayContaining([expect.objectContaining({ class: 'notFound', storeCalls: 1 })]) as unknown,
     };
     await expectOfAll('/api/cache', { ...FLEET, ...stats });
-    for (const gateway of [a, b]) await until(async () => expect(await statsOf(gateway, 'list')).toMatchObject(list));
+    await world.everywhere(async (gateway) => expect(await statsOf(gateway, 'list')).toMatchObject(list));
     await expectOfAll('/api/cache/top', {
       ...FLEET,
       routes: expect.arrayContaining([
@@ -235,20 +206,19 @@ describe('the counts of the last hour', () => {
     const cli = await runCli(['cache', 'stats', '--admin', b.adminUrl]);
     expect(cli.stdout).toMatch(/^Since \S+, by 2 processes\. /);
     // A process that begins anew does not make them go back.
-    await b.close();
-    gateways = [a];
+    await world.leave(b);
     await until(async () => expect(await show(a, '/api/cache')).toMatchObject({ scope: 'fleet', processes: 1 }));
     expect(await statsOf(a, 'list')).toMatchObject(list);
-    const again = await start();
+    const again = await world.join();
     await until(async () => expect(await statsOf(again, 'list')).toMatchObject(list));
-    clock.advance(3_600_000);
+    world.clock.advance(3_600_000);
     await again.get(REPORTS, { key: await again.issueKey() });
     for (const gateway of [a, again])
       await until(async () => expect(await statsOf(gateway, 'list')).toMatchObject({ reads: 1 }));
   });
 
   test('without Redis are of one process, and say so; afterwards they are whole', async () => {
-    for (const gateway of [a, b]) await until(async () => expect(await statusesAt(gateway)).toHaveLength(2));
+    await world.everywhere(async (gateway) => expect(await statusesAt(gateway)).toHaveLength(2));
     const key = await a.issueKey();
     for (const gateway of [a, b]) await gateway.get(REPORTS, { key });
     await until(async () => expect(await statsOf(a, 'list')).toMatchObject({ reads: 2 }));
@@ -268,16 +238,17 @@ describe('the counts of the last hour', () => {
       await redis.resume();
       await redis.settled?.();
     }
-    for (const gateway of [a, b])
-      await until(async () => expect(await statsOf(gateway, 'list')).toMatchObject({ reads: 3 }));
+    await world.everywhere(async (gateway) => expect(await statsOf(gateway, 'list')).toMatchObject({ reads: 3 }));
     await expectOfAll('/api/cache/top', FLEET);
-    for (const gateway of [a, b]) await until(async () => expect(await historyAt(gateway)).toEqual(['fleet', [3, 2]]));
+    await world.everywhere(async (gateway) => expect(await historyAt(gateway)).toEqual(['fleet', [3, 2]]));
   }, 40_000);
 });
 
 test('C4: in front of two stores answers and histories are apart, and the log warns that they are two', async () => {
-  a = await start();
-  b = await start({}, true);
+  await startTwo();
+  await world.leave(b);
+  const { clock } = world;
+  b = await forTest(startTestGateway({ env: { REDIS_URL: redis.url }, clock }));
   a.store.put({ evaluations: [anEvaluation({ title: 'Of store A' })] });
   b.store.put({ evaluations: [anEvaluation({ title: 'Of store B' })] });
   const key = await a.issueKey();
@@ -299,7 +270,7 @@ test('C4: in front of two stores answers and histories are apart, and the log wa
 }, 30_000);
 
 test('demo keys end with the process that made them: none is left in Redis for a gateway in front of a real store', async () => {
-  a = await start();
+  await startTwo();
   const loaded = loadConfig({ env: { PORT: '0', ADMIN_PORT: '0', REDIS_URL: redis.url } });
   const sample = await startGateway(loaded, { logger: createLogger({ level: 'silent' }) });
   const key = sample.demo?.v2Key ?? '';
@@ -307,5 +278,5 @@ test('demo keys end with the process that made them: none is left in Redis for a
   expect((await fetch(`${sample.publicUrl}/v2/calls`, { headers: { authorization } })).status).toBe(200);
   expect((await a.get('/v2/calls', { key })).status).toBe(401);
   await sample.stop(0);
-  expect((await (await start()).get('/v2/calls', { key })).status).toBe(401);
+  expect((await (await world.join()).get('/v2/calls', { key })).status).toBe(401);
 });

@@ -1,37 +1,32 @@
 /** C6b: keys are revoked although Redis is out of memory and evicts nothing; what needs memory says so. */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { forFile, forTest } from '../support/opened.ts';
 import { z } from 'zod';
 import { hashToken, newToken } from '../../src/keys/token.ts';
 import { auditOf, messageOf } from '../support/admin.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import type { TestGateway } from '../support/gateway.ts';
-import { dependency, type GatewayFleet, nth, startFleet, WITHIN } from '../support/gateway-fleet.ts';
+import { dependency, startFleet, WITHIN } from '../support/world.ts';
 import { WORKSPACE_A } from '../support/records.ts';
 import { atEach, withClient } from '../support/redis/client.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { startRedis } from '../support/redis.ts';
 
 const FULL =
   'Redis is out of memory, so the change was not made. Raise maxmemory there or free memory, then repeat the change. Keys can be revoked and deprecated meanwhile.';
 const WANTED = { name: 'n', workspaceIds: [WORKSPACE_A], scopes: ['calls.read'] };
 const IMPORTED = { ...WANTED, keyId: 'imported', hash: hashToken('imported') };
 
-let redis: TestRedis;
-let fleet: GatewayFleet;
 let a: TestGateway;
 let b: TestGateway;
-beforeAll(async () => {
-  redis = await startRedis();
-});
+const redis = await forFile(startRedis());
 beforeEach(async () => {
-  fleet = await startFleet(redis.url);
-  [a, b] = [nth(fleet.gateways, 0), nth(fleet.gateways, 1)];
+  const fleet = await forTest(startFleet(redis.url));
+  [a, b] = [fleet.here, fleet.there];
 });
 afterEach(async () => {
-  await fleet.close();
   await atEach(redis, (client) => client.config('SET', 'maxmemory', '0'));
   await redis.flush();
 });
-afterAll(() => redis.close());
 
 /** Leaves each server with more in it than it may hold, so that it refuses every command that takes memory. */
 async function fill(): Promise<void> {

@@ -1,36 +1,29 @@
 /** Keys in Redis: the records that lie there, and what several gateways know of each other's changes. */
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { forFile, forTest } from '../support/opened.ts';
 import { z } from 'zod';
 import { hashToken, newToken } from '../../src/keys/token.ts';
 import type { TestGateway } from '../support/gateway.ts';
-import { type GatewayFleet, nth, redisIsWell, startFleet, WITHIN } from '../support/gateway-fleet.ts';
+import { type World, redisIsWell, startFleet, WITHIN } from '../support/world.ts';
 import { ManualClock } from '../support/manual-clock.ts';
-import { connectToAny, namesIn, type TestClient } from '../support/redis/client.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { connectToAny, namesIn } from '../support/redis/client.ts';
+import { startRedis } from '../support/redis.ts';
 import { WORKSPACE_A } from '../support/records.ts';
 
 const RECORDS = 'evalgate:{keys}:records';
 const IDS = 'evalgate:{keys}:ids';
 
-let redis: TestRedis;
-let client: TestClient;
-let fleet: GatewayFleet;
+let fleet: World;
 let a: TestGateway;
 let b: TestGateway;
-beforeAll(async () => {
-  redis = await startRedis();
-  client = await connectToAny(redis.url, 5000);
-});
+const redis = await forFile(startRedis());
+const client = await connectToAny(redis.url, 5000);
+afterAll(() => client.disconnect());
 beforeEach(async () => {
   await redis.flush();
-  fleet = await startFleet(redis.url, { env: { TRUSTED_PROXIES: '127.0.0.1/32' } });
-  [a, b] = [nth(fleet.gateways, 0), nth(fleet.gateways, 1)];
-});
-afterEach(() => fleet.close());
-afterAll(async () => {
-  client.disconnect();
-  await redis.close();
+  fleet = await forTest(startFleet(redis.url, { env: { TRUSTED_PROXIES: '127.0.0.1/32' } }));
+  [a, b] = [fleet.here, fleet.there];
 });
 
 const use = async (gateway: TestGateway, key: string): Promise<number> =>
@@ -226,7 +219,7 @@ describe('the keys that a gateway knows', () => {
 
   test('the time of the last use is told to all when a gateway ends, and never goes back', async () => {
     const { keyId, token } = await a.issue();
-    const other = await fleet.join({ env: { TRUSTED_PROXIES: '127.0.0.1/32' } });
+    const other = await fleet.join();
     await use(other, token);
     fleet.clock.advance(5000);
     const usedFromMs = fleet.clock.nowMs();

@@ -1,11 +1,11 @@
 /** The key registry through the admin listener, wherever it keeps its keys. */
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { hashToken } from '../../src/keys/token.ts';
-import { type Reply, startTestGateway, type TestGateway } from '../support/gateway.ts';
+import type { Reply, TestGateway } from '../support/gateway.ts';
 import { WORKSPACE_A } from '../support/records.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { BACKENDS, World } from '../support/world.ts';
 
 const HOUR_MS = 3_600_000;
 const keySchema = z.looseObject({
@@ -25,16 +25,12 @@ function foreign(change: object = {}) {
   return { token, key: { ...key, scopes: ['calls.read'], ...change } };
 }
 
-describe.each(['memory', 'Redis'])('in %s', (place) => {
-  let redis: TestRedis | null = null;
+describe.each(BACKENDS)('in %s', (place) => {
   let gateway: TestGateway;
   beforeAll(async () => {
-    redis = place === 'Redis' ? await startRedis() : null;
-    gateway = await startTestGateway({ env: redis === null ? {} : { REDIS_URL: redis.url } });
-  });
-  afterAll(async () => {
-    await gateway.close();
-    await redis?.close();
+    const world = await World.start(place, { gateways: 1 });
+    gateway = world.here;
+    return () => world.close();
   });
 
   const use = async (key: string): Promise<number> => (await gateway.get('/v2/key', { key })).status;

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { copyFile, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { runProcess } from '../support/process.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -13,10 +13,7 @@ const PRETENCE = "Object.defineProperty(process, 'versions', { value: { ...proce
 const OLD = ['--import', `data:text/javascript,${encodeURIComponent(PRETENCE)}`];
 
 /** Folders of a launcher with the bundled Node.js, and of one without. */
-let folder: string;
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'evalgate-launcher-'));
-});
+const folder = await mkdtemp(join(tmpdir(), 'evalgate-launcher-'));
 afterAll(() => rm(folder, { recursive: true }));
 
 test('the exit status and the output are those of the program', async () => {

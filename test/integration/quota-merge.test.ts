@@ -1,32 +1,23 @@
 /** R5: what a process admitted while it could not ask Redis is added to the log there: in order, in its time, once. */
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/time/clock.ts';
 import { RedisLimiter } from '../../src/quota/redis-limiter.ts';
 import { RedisLink } from '../../src/redis/connection.ts';
 import { quotaLogKey } from '../../src/redis/names.ts';
-import { connectToAny, type TestClient } from '../support/redis/client.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { forFile } from '../support/opened.ts';
+import { connectToAny } from '../support/redis/client.ts';
+import { startRedis } from '../support/redis.ts';
 
 const SECOND = 1_000_000;
 const HOUR = 3600 * SECOND;
 
-let redis: TestRedis;
-let raw: TestClient;
-let link: RedisLink;
-let limiter: RedisLimiter;
-beforeAll(async () => {
-  redis = await startRedis();
-  raw = await connectToAny(redis.url, 5000);
-  link = new RedisLink({ url: redis.url, role: 'state' });
-  await new Promise<void>((resolve) => void link.onUp(resolve));
-  limiter = new RedisLimiter({ redis: link, clock: systemClock });
-});
-afterAll(async () => {
-  await link.close();
-  raw.disconnect();
-  await redis.close();
-});
+const redis = await forFile(startRedis());
+const raw = await connectToAny(redis.url, 5000);
+afterAll(() => raw.disconnect());
+const link = await forFile(new RedisLink({ url: redis.url, role: 'state' }));
+await new Promise<void>((resolve) => void link.onUp(resolve));
+const limiter = new RedisLimiter({ redis: link, clock: systemClock });
 
 async function nowMicros(): Promise<number> {
   const [seconds, micros] = await raw.time();

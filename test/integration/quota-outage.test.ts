@@ -1,29 +1,24 @@
 /** R5, R6: the rate limit while Redis is frozen, gone or full, and when it is back. */
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
+import { forTest } from '../support/opened.ts';
 import { SettableKey } from '../http/common/rate-limit-suite.ts';
 import type { Reply, TestGateway } from '../support/gateway.ts';
-import { dependency, type GatewayFleet, nth, quotasAreExact, startFleet, WITHIN } from '../support/gateway-fleet.ts';
+import { dependency, quotasAreExact, startFleet, WITHIN } from '../support/world.ts';
 import { atEach, namesIn, withClient } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 
 const LIMITS = { perMinute: 20, perHour: 1000 };
 
 let redis: TestRedis;
-let fleet: GatewayFleet | null = null;
 beforeEach(async () => {
-  redis = await startRedis({ isDurable: true });
-});
-afterEach(async () => {
-  await fleet?.close();
-  fleet = null;
-  await redis.close();
+  redis = await forTest(startRedis({ isDurable: true }));
 });
 
-async function start(size: number): Promise<{ gateways: readonly TestGateway[]; key: SettableKey }> {
-  fleet = await startFleet(redis.url, { size });
-  const key = new SettableKey(nth(fleet.gateways, 0));
+async function start(size: number) {
+  const fleet = await forTest(startFleet(redis.url, { size }));
+  const key = new SettableKey(fleet.here);
   await key.setLimits(LIMITS);
-  return { gateways: fleet.gateways, key };
+  return { gateways: fleet.gateways, key, gateway: fleet.here, other: fleet.there };
 }
 
 async function ask(key: SettableKey, count: number, at?: TestGateway): Promise<readonly Reply[]> {
@@ -49,8 +44,7 @@ async function timesOf({ keyId }: SettableKey): Promise<readonly number[]> {
 }
 
 test('R5: while Redis is frozen each gateway admits its share of what was left as it last knew', async () => {
-  const { gateways, key } = await start(2);
-  const [first, second] = gateways;
+  const { gateways, gateway: first, other: second, key } = await start(2);
   for (const [count, at] of [[5, first] as const, [5, second] as const, [1, first] as const]) await ask(key, count, at);
   await redis.pause();
   const replies = await Promise.all([ask(key, 40, first), ask(key, 40, second)]);
@@ -88,12 +82,12 @@ test('R5: a limit below the number of gateways leaves each of them one', async (
 });
 
 test('R5, R6: once a frozen Redis goes on it decides again, and what was admitted meanwhile counts', async () => {
-  const { gateways, key } = await start(1);
+  const { gateway, key } = await start(1);
   await ask(key, 4);
   await redis.pause();
   expect(admittedOf(await ask(key, 6))).toBe(6);
   await redis.resume();
-  await quotasAreExact(nth(gateways, 0));
+  await quotasAreExact(gateway);
   // The one that got no answer may be counted by Redis too, when it goes on.
   await vi.waitFor(async () => expect([10, 11]).toContain((await timesOf(key)).length), WITHIN);
   const left = 20 - (await timesOf(key)).length;
@@ -115,14 +109,13 @@ test('R5, R6: after a restart of Redis all gateways together are exact again, wi
 });
 
 test('R5: what was admitted alone counts also in a Redis that comes back with nothing in it', async () => {
-  await redis.close();
-  redis = await startRedis();
-  const { gateways, key } = await start(1);
+  redis = await forTest(startRedis());
+  const { gateway, key } = await start(1);
   await ask(key, 1);
   await redis.kill();
   expect(admittedOf(await ask(key, 10))).toBe(10);
   await redis.restart();
-  await quotasAreExact(nth(gateways, 0));
+  await quotasAreExact(gateway);
   await key.setLimits(LIMITS);
   expect(admittedOf(await ask(key, 30))).toBe(10);
 });
@@ -142,8 +135,7 @@ function limitMemory(bytes: string): Promise<unknown> {
 }
 
 test('R5: a full Redis refuses to count: a gateway goes on alone, and is exact again when there is room', async () => {
-  const { gateways, key } = await start(1);
-  const gateway = nth(gateways, 0);
+  const { gateway, key } = await start(1);
   await ask(key, 3);
   await limitMemory('1');
   expect(admittedOf(await ask(key, 5))).toBe(5);
@@ -160,8 +152,7 @@ test.each([
   ['of another kind', (name: string) => withClient(redis.url, async (client) => void (await client.set(name, 'x')))],
   ['of words', (name: string) => withClient(redis.url, async (client) => void (await client.rpush(name, 'x', 'y')))],
 ])('R5: a log that another application has left %s takes only its own quota off Redis', async (_, spoil) => {
-  const { gateways, key } = await start(2);
-  const [first, second] = [nth(gateways, 0), nth(gateways, 1)];
+  const { gateway: first, other: second, key } = await start(2);
   const other = new SettableKey(first);
   await other.setLimits(LIMITS);
   await ask(key, 2, first);

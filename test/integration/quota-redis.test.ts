@@ -1,21 +1,15 @@
 /** The rate limit with quotas in Redis, shared by two gateways; by Redis's own clock. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { forFile } from '../support/opened.ts';
 import { describeRateLimit, type QuotaDoor, SettableKey } from '../http/common/rate-limit-suite.ts';
-import { type GatewayFleet, nth, startFleet, WITHIN } from '../support/gateway-fleet.ts';
-import { connectToAny, namesIn, type TestClient } from '../support/redis/client.ts';
+import { type World, startFleet, WITHIN } from '../support/world.ts';
+import { connectToAny, namesIn } from '../support/redis/client.ts';
 import { monitorRedis } from '../support/redis/monitor.ts';
-import { isOneServer, startRedis, type TestRedis } from '../support/redis.ts';
+import { isOneServer, startRedis } from '../support/redis.ts';
 
-let redis: TestRedis;
-let client: TestClient;
-beforeAll(async () => {
-  redis = await startRedis();
-  client = await connectToAny(redis.url, 5000);
-});
-afterAll(async () => {
-  client.disconnect();
-  await redis.close();
-});
+const redis = await forFile(startRedis());
+const client = await connectToAny(redis.url, 5000);
+afterAll(() => client.disconnect());
 
 /** A list of the times of admitted requests in Unix microseconds, the oldest first. */
 async function logOf(quotaId: string): Promise<string> {
@@ -64,14 +58,14 @@ async function openShared(): Promise<QuotaDoor> {
 describeRateLimit('two gateways over one Redis', openShared, 60);
 
 describe('logs in Redis', () => {
-  let fleet: GatewayFleet;
+  let fleet: World;
   beforeAll(async () => {
     fleet = await startFleet(redis.url);
+    return () => fleet.close();
   });
-  afterAll(() => fleet.close());
 
   async function limited(perMinute: number, perHour: number, agesMicros: readonly number[] = []): Promise<SettableKey> {
-    const key = new SettableKey(nth(fleet.gateways, 0));
+    const key = new SettableKey(fleet.here);
     await key.setLimits({ perMinute: 1_000_000, perHour: 1_000_000 });
     if (agesMicros.length > 0) await putLog(key, agesMicros);
     await key.setLimits({ perMinute, perHour });
@@ -131,7 +125,7 @@ describe('logs in Redis', () => {
   });
 
   test('K3: keys that were imported with one quota share it', async () => {
-    const [one, two] = [new SettableKey(nth(fleet.gateways, 0)), new SettableKey(nth(fleet.gateways, 1))];
+    const [one, two] = [new SettableKey(fleet.here), new SettableKey(fleet.there)];
     await one.setLimits({ perMinute: 1, perHour: 9 }, 'shared-quota');
     await two.setLimits({ perMinute: 1, perHour: 9 }, 'shared-quota');
     expect([(await one.ask()).status, (await two.ask()).status]).toEqual([200, 429]);

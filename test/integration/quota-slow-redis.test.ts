@@ -4,36 +4,24 @@
  * timeout is near, so that the load of the machine decides nothing.
  */
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/time/clock.ts';
 import { FailoverLimiter } from '../../src/quota/failover.ts';
 import { RedisLink } from '../../src/redis/connection.ts';
 import { quotaLogKey } from '../../src/redis/names.ts';
 import { SettableKey } from '../http/common/rate-limit-suite.ts';
-import { dependency, nth, quotasAreExact, startFleet, WITHIN } from '../support/gateway-fleet.ts';
-import { connectToAny, type TestClient } from '../support/redis/client.ts';
-import { isOneServer, startRedis, type TestRedis } from '../support/redis.ts';
+import { dependency, quotasAreExact, startFleet, WITHIN } from '../support/world.ts';
+import { forFile, forTest } from '../support/opened.ts';
+import { connectToAny } from '../support/redis/client.ts';
+import { isOneServer, startRedis } from '../support/redis.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 
 const TIMEOUT_MS = 30_000;
 const PER_HOUR = 1000;
 
-let redis: TestRedis;
-let raw: TestClient;
-let opened: AsyncDisposableStack;
-beforeAll(async () => {
-  redis = await startRedis();
-  raw = await connectToAny(redis.url, 5000);
-  opened = new AsyncDisposableStack();
-});
-afterEach(async () => {
-  await opened.disposeAsync();
-  opened = new AsyncDisposableStack();
-});
-afterAll(async () => {
-  raw.disconnect();
-  await redis.close();
-});
+const redis = await forFile(startRedis());
+const raw = await connectToAny(redis.url, 5000);
+afterAll(() => raw.disconnect());
 
 interface DistantLimiter {
   readonly limiter: FailoverLimiter;
@@ -45,25 +33,17 @@ interface DistantLimiter {
 
 /** The limiter of a process that is so many milliseconds away from Redis. */
 async function limiterAt(delayMs: number, jitterMs = 0): Promise<DistantLimiter> {
-  const proxy = await TcpProxy.start(redis.url);
-  opened.defer(() => proxy.close());
-  const link = new RedisLink({ url: proxy.url, role: 'state', timeoutMs: TIMEOUT_MS });
-  opened.defer(() => link.close());
+  const proxy = await forTest(TcpProxy.start(redis.url));
+  const link = await forTest(new RedisLink({ url: proxy.url, role: 'state', timeoutMs: TIMEOUT_MS }));
   await new Promise<void>((resolve) => void link.onUp(resolve));
   const outages: unknown[] = [];
-  const limiter = new FailoverLimiter({
-    self: randomUUID(),
-    link,
-    clock: systemClock,
-    processes: () => 4,
-    timeoutMs: TIMEOUT_MS,
-    hooks: {
-      onDegraded: (reason) => void outages.push(reason),
-      onExact: () => undefined,
-      onUndecided: () => undefined,
-    },
-  });
-  opened.defer(() => limiter.close());
+  const hooks = {
+    onDegraded: (reason: unknown) => void outages.push(reason),
+    onExact: () => undefined,
+    onUndecided: () => undefined,
+  };
+  const parts = { self: randomUUID(), link, clock: systemClock, processes: () => 4, timeoutMs: TIMEOUT_MS, hooks };
+  const limiter = await forTest(new FailoverLimiter(parts));
   for (const way of ['upstream', 'downstream'] as const) proxy.delay(way, delayMs / 2, jitterMs / 2);
   return { limiter, proxy, outages };
 }
@@ -136,11 +116,9 @@ test.skipIf(!isOneServer)(
 test.skipIf(!isOneServer)(
   'R5, R6: a gateway too far away admits its share once and reports it; it is exact again when Redis is near',
   async () => {
-    const proxy = await TcpProxy.start(redis.url);
-    opened.defer(() => proxy.close());
-    const fleet = await startFleet(redis.url, { size: 2 });
-    opened.defer(() => fleet.close());
-    const near = nth(fleet.gateways, 0);
+    const proxy = await forTest(TcpProxy.start(redis.url));
+    const fleet = await forTest(startFleet(redis.url));
+    const near = fleet.here;
     const far = await fleet.join({ env: { REDIS_URL: proxy.url } });
     await quotasAreExact(far);
     const key = new SettableKey(near);

@@ -5,12 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
+import { forTest } from '../support/opened.ts';
 import { GatewayProcess } from '../support/process.ts';
 import { anEvaluation } from '../support/records.ts';
 import { RedisLink } from '../../src/redis/connection.ts';
 import { atEach, namesIn, withClient } from '../support/redis/client.ts';
 import { spawnCluster, spawnSentinels, startRedis, type TestRedis } from '../support/redis.ts';
-import { createStoreServer, type StoreServer } from '../support/store-server.ts';
+import { createStoreServer } from '../support/store-server.ts';
 
 /** The machine may do other things too. */
 const SOON = { timeout: 15_000 };
@@ -20,20 +21,13 @@ const auditSchema = z.object({
   entries: z.array(z.object({ who: z.string(), action: z.string(), target: z.string() })),
 });
 
-let redis: TestRedis;
-let store: StoreServer;
-let folder: string;
-beforeAll(async () => {
-  [redis, store, folder] = await Promise.all([
-    startRedis(),
-    createStoreServer(),
-    mkdtemp(join(tmpdir(), 'evalgate-secrets-')),
-  ]);
-  store.put({ evaluations: Array.from({ length: 40 }, (_, index) => anEvaluation({ _id: `ev_${index}` })) });
-});
-afterAll(async () => {
-  await Promise.all([redis.close(), store.close(), rm(folder, { recursive: true })]);
-});
+const [redis, store, folder] = await Promise.all([
+  startRedis(),
+  createStoreServer(),
+  mkdtemp(join(tmpdir(), 'evalgate-secrets-')),
+]);
+store.put({ evaluations: Array.from({ length: 40 }, (_, index) => anEvaluation({ _id: `ev_${index}` })) });
+afterAll(() => Promise.all([redis.close(), store.close(), rm(folder, { recursive: true })]));
 
 /** Replaced as Kubernetes does it: at once, by another file. */
 class SecretFile {
@@ -238,8 +232,7 @@ test.each([
 ] as const)(
   '%s: its link goes over to another user, and loses no command and no message',
   async (_what, spawn) => {
-    const server = await spawn();
-    onTestFinished(() => server.close());
+    const server = await forTest(spawn());
     await setPassword(server, 'one', 'first');
     const link = new RedisLink({ url: as(server.url, 'one', 'first'), role: 'state', timeoutMs: 2000 });
     onTestFinished(() => link.close());

@@ -1,10 +1,10 @@
 /** The state that evalgate 0.1 left in Redis is in force, and its trials of a TTL, which no longer exist, do no harm. */
-import type { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { afterAll, expect, test, vi } from 'vitest';
+import { forFile } from '../support/opened.ts';
+import { startTestGateway } from '../support/gateway.ts';
 import { anEvaluation, WORKSPACE_A } from '../support/records.ts';
 import { connectWhenUp } from '../support/redis/client.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { startRedis } from '../support/redis.ts';
 
 const HEAD = 'evalgate:{cache}:head';
 const NOW_MS = Date.parse('2026-01-15T12:00:00Z');
@@ -29,35 +29,25 @@ const ROLLBACK = {
   to: { cause: 'breaker', reason: 'Its breaker has opened.' },
 };
 
-let redis: TestRedis;
-let raw: Redis;
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  redis = await startRedis();
-  raw = await connectWhenUp(redis.url, 5000);
-  await redis.flush();
-  const maintenance = { sinceMs: NOW_MS - 1000, untilMs: NOW_MS + 600_000, by: 'bob' };
-  await raw.hset(HEAD, {
-    history: 'a-history-of-0.1',
-    sequence: 1,
-    times: 'a-version',
-    maintenance: JSON.stringify(maintenance),
-    trials: 'a-version',
-  });
-  await raw.rpush('evalgate:{cache}:purges', 'AAAAAAAAAAAA ["soft",["class:rubric"]]');
-  await raw.hset('evalgate:{cache}:times', 'list.freshMs', '45000');
-  await raw.hset('evalgate:{cache}:trials', 'list', JSON.stringify(TRIAL));
-  await raw.lpush('evalgate:{cache}:trials:ended', '{"of":"another release"}');
-  await raw.hset(`evalgate:{cache}:trials:counts:${TRIAL.id}`, 'a-process', '{}');
-  await raw.lpush('evalgate:audit', JSON.stringify(ROLLBACK));
-  gateway = await startTestGateway({ env: { REDIS_URL: redis.url } });
+const redis = await forFile(startRedis());
+const raw = await connectWhenUp(redis.url, 5000);
+await redis.flush();
+const maintenance = { sinceMs: NOW_MS - 1000, untilMs: NOW_MS + 600_000, by: 'bob' };
+await raw.hset(HEAD, {
+  history: 'a-history-of-0.1',
+  sequence: 1,
+  times: 'a-version',
+  maintenance: JSON.stringify(maintenance),
+  trials: 'a-version',
 });
-afterAll(async () => {
-  await gateway.close();
-  raw.disconnect();
-  await redis.close();
-});
+await raw.rpush('evalgate:{cache}:purges', 'AAAAAAAAAAAA ["soft",["class:rubric"]]');
+await raw.hset('evalgate:{cache}:times', 'list.freshMs', '45000');
+await raw.hset('evalgate:{cache}:trials', 'list', JSON.stringify(TRIAL));
+await raw.lpush('evalgate:{cache}:trials:ended', '{"of":"another release"}');
+await raw.hset(`evalgate:{cache}:trials:counts:${TRIAL.id}`, 'a-process', '{}');
+await raw.lpush('evalgate:audit', JSON.stringify(ROLLBACK));
+const gateway = await forFile(startTestGateway({ env: { REDIS_URL: redis.url } }));
+afterAll(() => raw.disconnect());
 
 const body = async (path: string): Promise<unknown> => (await gateway.admin('GET', path)).json;
 const isRubricTimeKnown = async (): Promise<boolean> =>

@@ -4,34 +4,30 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { forFile, forTest } from '../support/opened.ts';
 import { z } from 'zod';
 import { auditOf, logOf, messageOf, samplesOf } from '../support/admin.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import { parseYaml, readText, ROOT } from '../support/deploy-files.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
-import { dependency, redisIsWell, WITHIN } from '../support/gateway-fleet.ts';
+import { dependency, redisIsWell, WITHIN } from '../support/world.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { WORKSPACE_A } from '../support/records.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { startRedis } from '../support/redis.ts';
 
 const HOUR_MS = 3_600_000;
 
-let redis: TestRedis;
 let clock: ManualClock;
 let gateway: TestGateway;
-beforeAll(async () => {
-  redis = await startRedis();
-});
+const redis = await forFile(startRedis());
 beforeEach(async () => {
   await redis.flush();
   // By the clock of the machine, as the command is.
   clock = new ManualClock(Date.now());
-  gateway = await startTestGateway({ env: { REDIS_URL: redis.url }, clock });
+  gateway = await forTest(startTestGateway({ env: { REDIS_URL: redis.url }, clock }));
   await redisIsWell(gateway);
 });
-afterEach(() => gateway.close());
-afterAll(() => redis.close());
 
 type Way = 'the listener' | 'Redis';
 const args = (way: Way, ...words: readonly string[]) =>
@@ -180,7 +176,7 @@ test('a listener names the faults of a body by their place, and changes nothing'
 });
 
 test('a gateway without Redis has a state too', async () => {
-  const alone = await startTestGateway({ clock });
+  const alone = await forTest(startTestGateway({ clock }));
   await change();
   const lines = await exported('the listener');
   const { stdout } = await runCli(['state', 'import', '-', '--admin', alone.adminUrl], { stdin: lines.join('\n') });
@@ -188,7 +184,6 @@ test('a gateway without Redis has a state too', async () => {
     /^Imported the state of .*:\n +new .*\nkeys +3 .*\ntimes +3 .*\nmaintenance +1 .*\naudit +[1-9]/,
   );
   expect((await auditOf(alone)).slice(1)).toEqual(await auditOf(gateway));
-  await alone.close();
 });
 
 test('the backup job of Kubernetes writes exports that are whole, and leaves none that is not', async () => {

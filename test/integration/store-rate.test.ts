@@ -1,19 +1,15 @@
 /** `upstream.maxRequestsPerSecond` of gateways that share a Redis: together they send no more than that. */
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { beforeEach, expect, test } from 'vitest';
+import { forFile, forTest } from '../support/opened.ts';
+import { startRedis } from '../support/redis.ts';
 import { createStoreServer, type StoreServer } from '../support/store-server.ts';
 import { putCalls, startUpstreamGateway, type UpstreamGateway } from '../support/upstream-settings.ts';
 
-let redis: TestRedis;
-beforeAll(async () => {
-  redis = await startRedis();
-});
-afterAll(() => redis.close());
+const redis = await forFile(startRedis());
 beforeEach(() => redis.flush());
 
 async function startStore(): Promise<StoreServer> {
-  const store = await createStoreServer();
-  onTestFinished(() => store.close());
+  const store = await forTest(createStoreServer());
   return store;
 }
 

@@ -12,16 +12,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { z } from 'zod';
 import { startTestGateway } from '../support/gateway.ts';
 import { listenOnLoopback } from '../support/loopback.ts';
-import {
-  changeSchema,
-  EXAMPLE,
-  loadExample,
-  pathOf,
-  stateSchema,
-  type SyncExample,
-  SyncWorld,
-  TIMES,
-} from '../support/sync-world.ts';
+import { changeSchema, EXAMPLE, loadExample, pathOf, stateSchema, SyncWorld, TIMES } from '../support/sync-world.ts';
 import { SeededRandom } from '../support/random.ts';
 import { anEvaluation, WORKSPACE_A } from '../support/records.ts';
 
@@ -30,12 +21,9 @@ const { SECOND, MINUTE, HOUR } = TIMES;
 const OLDEST_COPY_MS = 5 * MINUTE + 31 * SECOND;
 
 const failedSchema = z.object({ stdout: z.string(), stderr: z.string(), code: z.number() });
-let example: SyncExample;
 let world: SyncWorld;
 
-beforeAll(async () => {
-  example = await loadExample();
-});
+const example = await loadExample();
 beforeEach(async () => {
   world = new SyncWorld(await startTestGateway(), example);
   world.key = await world.gateway.issueKey({ scopes: ['calls.read'], perMinute: 100_000, perHour: 100_000 });

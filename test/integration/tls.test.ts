@@ -8,12 +8,13 @@ import { connect } from 'node:net';
 import { createServer, type Server, type TlsOptions, TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
+import { forTest } from '../support/opened.ts';
 import { RedisLink } from '../../src/redis/connection.ts';
 import { startTestGateway } from '../support/gateway.ts';
 import { GatewayProcess } from '../support/process.ts';
 import { anEvaluation, WORKSPACE_A } from '../support/records.ts';
 import { createStoreServer, type StoreServer } from '../support/store-server.ts';
-import { dependency, redisIsWell, WITHIN } from '../support/gateway-fleet.ts';
+import { dependency, redisIsWell, WITHIN } from '../support/world.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { makeTlsFiles } from '../support/tls-files.ts';
 import { findRedis } from './redis-findings.ts';
@@ -74,15 +75,13 @@ describe.skipIf(files === null)('Redis behind TLS', () => {
     const isStrict = whose !== 'its own alone';
     const own = `&tlsCertFile=${files?.cert}&tlsKeyFile=${files?.key}`;
     const query = `?tlsCaFile=${encodeURIComponent(files?.ca ?? '')}${isStrict ? own : ''}`;
-    const gateway = await start(`${urlOf(isStrict ? strict : front)}${query}`);
-    onTestFinished(() => gateway.close());
+    const gateway = await forTest(start(`${urlOf(isStrict ? strict : front)}${query}`));
     await redisIsWell(gateway);
     expect((await gateway.get('/v2/key', { key: await gateway.issueKey() })).status).toBe(200);
   });
 
   test('an authority that is not named is not trusted, and the doctor says where to name it', async () => {
-    const gateway = await start(urlOf(front));
-    onTestFinished(() => gateway.close());
+    const gateway = await forTest(start(urlOf(front)));
     await vi.waitFor(async () => expect(await dependency(gateway, 'redis-state')).toMatch(/^degraded/), WITHIN);
     const [check] = (await findRedis({ REDIS_URL: urlOf(front) })).found;
     expect(check).toMatchObject({

@@ -1,9 +1,10 @@
 /** What-if at the door: what the advice foretells of another time is what is measured once that time is set. */
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { z } from 'zod';
+import { forTest } from '../support/opened.ts';
 import { hash32 } from '../../src/cache/request.ts';
 import { decodeBatch, encodeBatch } from '../../src/cache/what-if/sharing.ts';
-import { CacheWorld } from '../support/cache-world.ts';
+import { World } from '../support/world.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { zipfTrace } from '../support/read-traces.ts';
 import { anEvaluation, WORKSPACE_A, WORKSPACE_B } from '../support/records.ts';
@@ -32,8 +33,7 @@ const adviceSchema = z.looseObject({
   ),
 });
 
-let world: CacheWorld;
-afterEach(() => world.close());
+let world: World;
 
 async function adviceAt(gateway: TestGateway) {
   const { processes, classes } = adviceSchema.parse((await gateway.admin('GET', '/api/cache/advice')).json);
@@ -51,7 +51,7 @@ function putAll(count: number): void {
 
 test('the hit ratio foretold for another time is the one measured with it, and the measured one is true', async () => {
   const trace = zipfTrace({ seed: 7, reads: READS, hours: 4, keys: 80, exponent: 0.9 });
-  world = await CacheWorld.start('memory');
+  world = await forTest(World.start('memory'));
   putAll(80);
   const key = await world.here.issueKey(UNLIMITED);
   // So that every call is over before time goes on.
@@ -76,7 +76,7 @@ test('the hit ratio foretold for another time is the one measured with it, and t
 }, 60_000);
 
 test('the records change, and the advice learns how fast: it recommends a time that keeps the limit', async () => {
-  world = await CacheWorld.start('memory');
+  world = await forTest(World.start('memory'));
   putAll(20);
   const key = await world.here.issueKey(UNLIMITED);
   await world.setTimes('evaluation', { stale: '0s', error: '1h' });
@@ -99,7 +99,7 @@ const ROUNDS = 4;
 const ROUND_MS = 30_000;
 
 test('two gateways over one Redis show one curve, of the reads of both, whatever else lies in Redis', async () => {
-  world = await CacheWorld.start('redis');
+  world = await forTest(World.start('redis'));
   putAll(KEYS);
   const key = await world.here.issueKey(UNLIMITED);
   const untilAll = (wanted: object) =>
@@ -134,7 +134,7 @@ test('two gateways over one Redis show one curve, of the reads of both, whatever
 });
 
 test('a process that ends hands over what it has seen: a rollout forgets nothing', async () => {
-  world = await CacheWorld.start('redis');
+  world = await forTest(World.start('redis'));
   putAll(KEYS);
   const key = await world.here.issueKey(UNLIMITED);
   await world.eventually(async () => expect(await adviceAt(world.there)).toMatchObject({ processes: 2 }));
@@ -146,7 +146,7 @@ test('a process that ends hands over what it has seen: a rollout forgets nothing
   await world.eventually(async () => expect(await adviceAt(world.here)).toMatchObject({ reads }));
   const before = await adviceAt(world.here);
   for (const gateway of world.gateways.splice(0)) await gateway.close();
-  await world.add();
+  await world.join();
   const after = await adviceAt(world.here);
   expect(after).toMatchObject({ processes: 1, reads, measured: null });
   expect(after.curve.map(({ hitRatio }) => hitRatio)).toEqual(before.curve.map(({ hitRatio }) => hitRatio));
@@ -161,7 +161,7 @@ test('a process that ends hands over what it has seen: a rollout forgets nothing
 });
 
 test('a record that nobody may see counts for each set of workspaces by itself, as it is asked for', async () => {
-  world = await CacheWorld.start('memory');
+  world = await forTest(World.start('memory'));
   putAll(KEYS);
   await world.setTimes('notFound', { fresh: '15s' });
   const workspaces = [WORKSPACE_B, WORKSPACE_C];
@@ -180,7 +180,7 @@ test('a record that nobody may see counts for each set of workspaces by itself, 
 });
 
 test('reads while Redis does not answer are not lost, and no key is followed by two processes for it', async () => {
-  world = await CacheWorld.start('redis');
+  world = await forTest(World.start('redis'));
   putAll(KEYS);
   const key = await world.here.issueKey(UNLIMITED);
   const readAll = async (gateway: TestGateway) => {
@@ -204,7 +204,7 @@ test('reads while Redis does not answer are not lost, and no key is followed by 
 }, 30_000);
 
 test('the answer says how far chance may move a figure, and how many reads it takes to recommend one', async () => {
-  world = await CacheWorld.start('memory');
+  world = await forTest(World.start('memory'));
   putAll(KEYS);
   const key = await world.here.issueKey(UNLIMITED);
   for (let i = 0; i < KEYS; i += 1) await world.here.get(`/v2/calls/ev_${i}`, { key });
@@ -215,7 +215,7 @@ test('the answer says how far chance may move a figure, and how many reads it ta
 });
 
 test('calls that a list page brings along are predicted as hits, as they are measured', async () => {
-  world = await CacheWorld.start('memory');
+  world = await forTest(World.start('memory'));
   putAll(KEYS);
   const key = await world.here.issueKey(UNLIMITED);
   await world.setTimes('evaluation', { fresh: '45s', stale: '0s', error: '0s' });
@@ -234,7 +234,7 @@ test('calls that a list page brings along are predicted as hits, as they are mea
 });
 
 test('a read that the process which follows its key does not sample stays where it is, and is counted there', async () => {
-  world = await CacheWorld.start('redis');
+  world = await forTest(World.start('redis'));
   putAll(KEYS);
   const key = await world.here.issueKey(UNLIMITED);
   await world.eventually(async () => expect(await adviceAt(world.here)).toMatchObject({ processes: 2 }));

@@ -1,6 +1,7 @@
 /** A1: the document and its page need no key. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Ask, startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { describe, expect, test } from 'vitest';
+import { forFile } from '../support/opened.ts';
+import { type Ask, startTestGateway } from '../support/gateway.ts';
 
 const FILES = [
   '/openapi.json',
@@ -13,11 +14,7 @@ const FILES = [
 ];
 const IDENTITY = { 'accept-encoding': 'identity' };
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 
 const get = (path: string, ask: Ask = {}) => gateway.get(path, { ...ask, isUndocumented: true });
 

@@ -1,23 +1,17 @@
 /** The document of a started gateway: its examples are as it says itself, and what departs from it is found. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { forFile } from '../support/opened.ts';
 import { z } from 'zod';
-import { startTestGateway, type TestGateway } from '../support/gateway.ts';
-import { createResponseChecker, type Exchange, type ResponseChecker } from '../support/openapi-check.ts';
+import { startTestGateway } from '../support/gateway.ts';
+import { createResponseChecker, type Exchange } from '../support/openapi-check.ts';
 import { type DocumentedExchange, exampleExchanges } from '../support/openapi-examples.ts';
 
-let gateway: TestGateway;
-let checker: ResponseChecker;
-let examples: readonly DocumentedExchange[];
-let description: string;
-beforeAll(async () => {
-  gateway = await startTestGateway({ env: { RATE_LIMIT_PER_MINUTE: '7', RATE_LIMIT_PER_HOUR: '11' } });
-  const { json } = await gateway.get('/openapi.json', { isUndocumented: true });
-  const document = z.looseObject({ info: z.object({ description: z.string() }) }).parse(json);
-  checker = createResponseChecker(document);
-  examples = exampleExchanges(document);
-  ({ description } = document.info);
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway({ env: { RATE_LIMIT_PER_MINUTE: '7', RATE_LIMIT_PER_HOUR: '11' } }));
+const { json } = await gateway.get('/openapi.json', { isUndocumented: true });
+const document = z.looseObject({ info: z.object({ description: z.string() }) }).parse(json);
+const checker = createResponseChecker(document);
+const examples = exampleExchanges(document);
+const { description } = document.info;
 
 test('every status of every operation has an example that is as documented', () => {
   expect(examples.length).toBeGreaterThan(80);

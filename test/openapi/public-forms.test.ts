@@ -1,9 +1,10 @@
 /** Whatever the store sends, the public forms are as the document says and hold nothing that is not listed there. */
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { forFile } from '../support/opened.ts';
 import { z } from 'zod';
 import { cases } from '../support/cases.ts';
-import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { startTestGateway } from '../support/gateway.ts';
 import { WORKSPACE_A } from '../support/records.ts';
 import type { StoreServer } from '../support/store-server.ts';
 import {
@@ -66,13 +67,8 @@ const FORMS: readonly Form[] = [
   },
 ];
 
-let gateway: TestGateway;
-let key: string;
-beforeAll(async () => {
-  gateway = await startTestGateway();
-  key = await gateway.issueKey({ perMinute: 1_000_000, perHour: 1_000_000 });
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
+const key = await gateway.issueKey({ perMinute: 1_000_000, perHour: 1_000_000 });
 
 /** Under an id of its own, which a search finds too. */
 function publish({ put, id: idMember }: Form, json: string, id: string): void {

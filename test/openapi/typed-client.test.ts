@@ -4,25 +4,22 @@ import { copyFile, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { expect, onTestFinished, test } from 'vitest';
+import { forFile } from '../support/opened.ts';
+import { startTestGateway } from '../support/gateway.ts';
 import { anEvaluation, aScorecard, aScoredCard, aTranscript, dealInsights, WORKSPACE_A } from '../support/records.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const PROGRAM = join(import.meta.dirname, 'client');
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  gateway = await startTestGateway();
-  gateway.store.put({
-    evaluations: [anEvaluation()],
-    transcripts: [aTranscript()],
-    scoredCards: [aScoredCard()],
-    dealInsights: [dealInsights()],
-    scorecards: [aScorecard()],
-  });
+const gateway = await forFile(startTestGateway());
+gateway.store.put({
+  evaluations: [anEvaluation()],
+  transcripts: [aTranscript()],
+  scoredCards: [aScoredCard()],
+  dealInsights: [dealInsights()],
+  scorecards: [aScorecard()],
 });
-afterAll(() => gateway.close());
 
 /** A folder with the document, the program and what both need to be compiled. */
 async function prepare(): Promise<string> {
@@ -54,14 +51,17 @@ async function node(cwd: string, ...args: readonly string[]): Promise<string> {
   }
 }
 
-test('reads all ten endpoints, typed without casts', async () => {
-  const v1Key = await gateway.issueKey({ scopes: ['reports.read'] });
-  const v2Key = await gateway.issueKey({ scopes: ['calls.read', 'coaching.read'] });
+test('calls every operation, typed without casts', async () => {
+  const { token: v1Key, keyId } = await gateway.issue({ scopes: ['reports.read'] });
+  const v2Key = await gateway.issueKey({ scopes: ['calls.read', 'coaching.read'], perMinute: 30 });
   const folder = await prepare();
   await node(folder, join(ROOT, 'node_modules/.bin/oazapfts'), 'openapi.json', 'client.ts');
-  await node(folder, join(ROOT, 'node_modules/.bin/tsc'), '-p', 'tsconfig.json');
+  await node(folder, join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.json');
   const ids = [WORKSPACE_A, 'ev_1', 'ev_1', 'sc_1'];
   const readings = await node(folder, 'main.ts', gateway.publicUrl, v1Key, v2Key, ...ids);
+  const document = await readFile(join(folder, 'openapi.json'), 'utf8');
+  const operations = [...document.matchAll(/"operationId": ?"(\w+)"/g)].map(([, operation = '']) => operation);
+  expect(JSON.parse(readings)).toEqual(Object.fromEntries(operations.map((one) => [one, expect.anything()])));
   expect(JSON.parse(readings)).toEqual({
     listReports: { names: ['Discovery call with Northwind'], page: 1, total: 1 },
     getReport: { email: 'riley.ortega@example.com', deals: ['Northwind renewal'], sharedSince: null, minutes: 30.57 },
@@ -72,6 +72,7 @@ test('reads all ten endpoints, typed without casts', async () => {
       topics: ['risk', 'blockers'],
     },
     getReportTranscript: { length: 78, isSupported: true },
+    getWorkspaceKey: { id: keyId },
     listCalls: { names: ['Discovery call with Northwind'], pages: 1, total: 1 },
     getCall: {
       evaluatee: 'user_rep',
@@ -81,6 +82,7 @@ test('reads all ten endpoints, typed without casts', async () => {
     getCallTranscript: { turns: [0, 1], hasMore: false, isTruncated: false },
     getCallScorecard: { sections: ['Opening'], strengths: ['Rapport'] },
     getScorecardRubric: { name: 'Discovery scorecard', keys: ['sections'] },
+    getCallsKey: { perMinute: 30 },
   });
 }, 60_000);
 

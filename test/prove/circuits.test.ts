@@ -1,6 +1,7 @@
 /** One key whose reads make the store fail, and another: how many of the other's cold reads still succeed. */
 import { randomUUID } from 'node:crypto';
 import { onTestFinished, test } from 'vitest';
+import { forTest } from '../support/opened.ts';
 import type { StoreHandler } from '../support/store-server.ts';
 import { GatewayProcess } from '../support/process.ts';
 import { anEvaluation } from '../support/records.ts';
@@ -21,8 +22,7 @@ test.for([
   ['ids that the store answers 500 for', failing, (id: string) => `/v2/calls/bad_${id}`],
   ['searches that the store answers 500 for', failing, (id: string) => `/v2/calls?search=${id}`],
 ] as const)('%s', async ([what, handler, pathOf], context) => {
-  const store = await createStoreServer();
-  onTestFinished(() => store.close());
+  const store = await forTest(createStoreServer());
   store.evaluations.make = (id) => anEvaluation({ _id: id });
   store.override(/bad_|evaluations$/, handler);
   const env = { UPSTREAM_URL: store.url, UPSTREAM_TOKEN: store.token, LOG_LEVEL: 'fatal' };

@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished, test } from 'vitest';
 import { z } from 'zod';
+import { forTest } from '../support/opened.ts';
 import { ComposeStack, type GatewayName, whyNoCompose } from '../support/compose-stack.ts';
 import { Load, type Sample, type Target } from '../support/load.ts';
 import { type Bar, count, ms, p99, prove, skipLoudly } from './bar.ts';
@@ -30,8 +31,7 @@ test('containers', async (context) => {
   const stack = new ComposeStack();
   onTestFinished(() => stack.down());
   const first = await fromNothing(stack);
-  const load = await Load.start();
-  onTestFinished(() => load.close());
+  const load = await forTest(Load.start());
   // Else there would be none to take over.
   await stack.untilReady('gateway-1');
   await stack.untilReady('gateway-2');

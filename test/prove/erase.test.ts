@@ -4,8 +4,9 @@
  */
 import { openSync, closeSync, readFileSync, readSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { onTestFinished, test } from 'vitest';
+import { test } from 'vitest';
 import { z } from 'zod';
+import { forTest } from '../support/opened.ts';
 import { Fleet } from '../support/fleet.ts';
 import type { Target } from '../support/load.ts';
 import type { GatewayProcess } from '../support/process.ts';
@@ -46,8 +47,7 @@ function pathsOf(id: string): readonly string[] {
 /** Whose records have a text of their own, until they are deleted. */
 async function startWorld() {
   const times = { CACHE_EVALUATION_FRESH: '1h', CACHE_TRANSCRIPT_FRESH: '1h', CACHE_LIST_FRESH: '1h' };
-  const fleet = await Fleet.start({ gateways: 3, redis: {}, env: times });
-  onTestFinished(() => fleet.close());
+  const fleet = await forTest(Fleet.start({ gateways: 3, redis: {}, env: times }));
   await fleet.add({ WORKERS: '2', LOG_LEVEL: 'info' });
   const deleted = new Set<string>();
   fleet.store.server.override(/\/evaluations\/victim_\d+(\/transcript)?$/, (request, response) => {

@@ -1,6 +1,7 @@
 /** A primary is killed under load, and another takes over: nothing crosses, nobody unknown is let in, quotas forget what was lost. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished, test } from 'vitest';
+import { forTest } from '../support/opened.ts';
 import { newToken } from '../../src/keys/token.ts';
 import { Fleet } from '../support/fleet.ts';
 import type { Sample } from '../support/load.ts';
@@ -97,8 +98,7 @@ test.for([
 ])('$name', async ({ name, start }, context) => {
   const { redis, kill, replaced } = await start();
   onTestFinished(() => redis.close());
-  const fleet = await Fleet.start({ gateways: GATEWAYS, env: { REDIS_URL: redis.url, LOG_LEVEL: 'fatal' } });
-  onTestFinished(() => fleet.close());
+  const fleet = await forTest(Fleet.start({ gateways: GATEWAYS, env: { REDIS_URL: redis.url, LOG_LEVEL: 'fatal' } }));
   const load = await fleet.load();
   const limited = fleet.targets(PATHS.slice(0, 1), await fleet.first.issueKey({ perMinute: LIMIT }), 'limited');
   // Each process gets to know it, and nothing else is in the logs yet.

@@ -1,6 +1,7 @@
 /** One key that asks for more than the store bears, and another: what the other still gets. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished, test } from 'vitest';
+import { forTest } from '../support/opened.ts';
 import { Load, type Sample, type Target } from '../support/load.ts';
 import { GatewayProcess } from '../support/process.ts';
 import { anEvaluation } from '../support/records.ts';
@@ -16,8 +17,7 @@ async function startWorld(latencyMs: number) {
   // Above its capacity it would become slower: below it, each call takes just that time.
   store.setFaults({ capacity: BEARS });
   onTestFinished(() => store.close());
-  const load = await Load.start();
-  onTestFinished(() => load.close());
+  const load = await forTest(Load.start());
   const env = { UPSTREAM_URL: store.url, UPSTREAM_TOKEN: store.token, LOG_LEVEL: 'fatal' };
   const gateway = await GatewayProcess.start({ env });
   onTestFinished(() => gateway.kill());

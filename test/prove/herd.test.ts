@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
+import { forTest } from '../support/opened.ts';
 import { Fleet, PLAIN_STORE_CONFIG } from '../support/fleet.ts';
 import type { Sample, Target } from '../support/load.ts';
 import { firstJson } from '../support/process.ts';
@@ -12,12 +13,13 @@ const BARE_KOA = join(import.meta.dirname, 'bare-koa-worker.ts');
 const PROCESSES = 4;
 
 async function startFleet(env: Readonly<Record<string, string>> = {}): Promise<Fleet> {
-  const fleet = await Fleet.start({
-    gateways: PROCESSES,
-    redis: {},
-    env: { CONFIG_FILE: PLAIN_STORE_CONFIG, CACHE_EVALUATION_FRESH: '1h', ...env },
-  });
-  onTestFinished(() => fleet.close());
+  const fleet = await forTest(
+    Fleet.start({
+      gateways: PROCESSES,
+      redis: {},
+      env: { CONFIG_FILE: PLAIN_STORE_CONFIG, CACHE_EVALUATION_FRESH: '1h', ...env },
+    }),
+  );
   fleet.store.title = 'Discovery call';
   return fleet;
 }

@@ -1,6 +1,7 @@
 /** Keys of three tenants, some of lesser scopes, at two gateways of one fleet: nothing of one is ever shown to another. */
 import * as fc from 'fast-check';
-import { onTestFinished, test } from 'vitest';
+import { test } from 'vitest';
+import { forTest } from '../support/opened.ts';
 import { stepOf } from '../support/isolation-steps.ts';
 import { IsolationWorld } from '../support/isolation-world.ts';
 import { startRedis } from '../support/redis.ts';
@@ -13,11 +14,9 @@ const STEPS_A_RUN = 1000;
 const READS_PER_CHANGE = 25;
 
 test('nothing crosses between tenants', async (context) => {
-  const redis = await startRedis();
-  onTestFinished(() => redis.close());
+  const redis = await forTest(startRedis());
   const env = { REDIS_URL: redis.url, LOG_LEVEL: 'error' };
-  const world = await IsolationWorld.start(GATEWAYS, env);
-  onTestFinished(() => world.close());
+  const world = await forTest(IsolationWorld.start(GATEWAYS, env));
   const { tally } = world;
   for (let seed = 1; tally.requests < REQUESTS && tally.leaks.length === 0; seed += 1) {
     await world.play(fc.sample(stepOf(READS_PER_CHANGE), { numRuns: STEPS_A_RUN, seed }));

@@ -1,5 +1,6 @@
 /** The outcome of a fetch whose gateway dies or is frozen. */
-import { onTestFinished, test } from 'vitest';
+import { test } from 'vitest';
+import { forTest } from '../support/opened.ts';
 import { Fleet, PLAIN_STORE_CONFIG } from '../support/fleet.ts';
 import type { GatewayProcess } from '../support/process.ts';
 import { ms, prove } from './bar.ts';
@@ -9,8 +10,7 @@ const LEASE_MS = 2000;
 
 async function startFleet(): Promise<Fleet> {
   const env = { CONFIG_FILE: PLAIN_STORE_CONFIG, CACHE_EVALUATION_FRESH: '1h' };
-  const fleet = await Fleet.start({ gateways: PROCESSES, redis: {}, env });
-  onTestFinished(() => fleet.close());
+  const fleet = await forTest(Fleet.start({ gateways: PROCESSES, redis: {}, env }));
   return fleet;
 }
 

@@ -4,7 +4,8 @@
  */
 import { platform } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { onTestFinished, test, type TestContext } from 'vitest';
+import { test, type TestContext } from 'vitest';
+import { forTest } from '../support/opened.ts';
 import { Bench } from '../bench/gateway/bench.ts';
 import { answers } from '../bench/gateway/cases/answers.ts';
 import { installPeers } from '../bench/gateway/node-peers.ts';
@@ -42,8 +43,7 @@ test('an idle process asks little of Redis', async (context) => {
 
 async function openBench(context: TestContext): Promise<Bench> {
   if (platform() !== 'linux') skipLoudly(context, 'CPU time is read from /proc');
-  const bench = await Bench.open(EFFORT);
-  onTestFinished(() => bench.close());
+  const bench = await forTest(Bench.open(EFFORT));
   return bench;
 }
 

@@ -1,5 +1,6 @@
 /** The real Prometheus scrapes real gateways, with the rules that are deployed, and answers what the dashboard asks. */
 import { onTestFinished, test } from 'vitest';
+import { forTest } from '../support/opened.ts';
 import { GatewayProcess, programOnPath } from '../support/process.ts';
 import { type LoadedRule, Prometheus } from '../support/prometheus.ts';
 import { anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../support/records.ts';
@@ -36,10 +37,8 @@ test('Prometheus', async (context) => {
 
 /** One with two workers and one without, on one Redis; both demand a token. */
 async function startGateways(): Promise<readonly GatewayProcess[]> {
-  const redis = await startRedis();
-  onTestFinished(() => redis.close());
-  const store = await createStoreServer();
-  onTestFinished(() => store.close());
+  const redis = await forTest(startRedis());
+  const store = await forTest(createStoreServer());
   store.put({ evaluations: [anEvaluation()] });
   const start = async (workers: string): Promise<GatewayProcess> => {
     const env = {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished, test } from 'vitest';
+import { forTest } from '../support/opened.ts';
 import { closedLoop, Load, type Sample, type Target } from '../support/load.ts';
 import { GatewayProcess } from '../support/process.ts';
 import { percentile } from '../support/percentile.ts';
@@ -28,8 +29,7 @@ async function startWorld(strength: Strength) {
   store.evaluations.make = (id) => anEvaluation({ _id: id });
   store.setFaults({ capacity: strength.bears });
   onTestFinished(() => store.close());
-  const load = await Load.start();
-  onTestFinished(() => load.close());
+  const load = await forTest(Load.start());
   const env = { UPSTREAM_URL: store.url, UPSTREAM_TOKEN: store.token, CONFIG_FILE: file, LOG_LEVEL: 'fatal' };
   const gateway = await GatewayProcess.start({ env });
   onTestFinished(() => gateway.kill());

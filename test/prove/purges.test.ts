@@ -2,7 +2,8 @@
  * How soon a purge is in force in every process: also if subscriptions are cut, during a fetch, and with a million
  * entries in Redis (PROVE_PURGE_ENTRIES makes it fewer).
  */
-import { onTestFinished, test } from 'vitest';
+import { test } from 'vitest';
+import { forTest } from '../support/opened.ts';
 import { Fleet, PLAIN_STORE_CONFIG } from '../support/fleet.ts';
 import type { GatewayProcess } from '../support/process.ts';
 import { countSubscribers, cutSubscribers, namesIn, withClient } from '../support/redis/client.ts';
@@ -21,12 +22,13 @@ interface World {
 
 async function startWorld(): Promise<World> {
   const times = { CACHE_EVALUATION_FRESH: '1h', CACHE_EVALUATION_STALE: '1h', CACHE_EVALUATION_ERROR: '1h' };
-  const fleet = await Fleet.start({
-    gateways: PROCESSES,
-    redis: {},
-    env: { CONFIG_FILE: PLAIN_STORE_CONFIG, ...times },
-  });
-  onTestFinished(() => fleet.close());
+  const fleet = await forTest(
+    Fleet.start({
+      gateways: PROCESSES,
+      redis: {},
+      env: { CONFIG_FILE: PLAIN_STORE_CONFIG, ...times },
+    }),
+  );
   return { fleet, key: await fleet.first.issueKey() };
 }
 

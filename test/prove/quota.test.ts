@@ -1,6 +1,7 @@
 /** The exact quota: the pure algorithm, four processes on one Redis, near and far, clients that obey `Retry-After`, the cost. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { onTestFinished, test, vi } from 'vitest';
+import { test, vi } from 'vitest';
+import { forTest } from '../support/opened.ts';
 import { median } from '../bench/gateway/measure.ts';
 import { Fleet } from '../support/fleet.ts';
 import { judgeTraces } from '../support/quota-traces.ts';
@@ -16,8 +17,7 @@ const MINUTE_MICROS = 60_000_000;
 
 async function startFleet(): Promise<Fleet> {
   const env = { CACHE_EVALUATION_FRESH: '1h' };
-  const fleet = await Fleet.start({ gateways: PROCESSES, redis: {}, env });
-  onTestFinished(() => fleet.close());
+  const fleet = await forTest(Fleet.start({ gateways: PROCESSES, redis: {}, env }));
   return fleet;
 }
 
@@ -115,12 +115,10 @@ const DISTANCES = [
 
 /** Gateways in front of one Redis, each behind a proxy of its own. */
 async function startDistantFleet(size: number): Promise<{ fleet: Fleet; proxies: readonly TcpProxy[] }> {
-  const fleet = await Fleet.start({ gateways: 0, redis: {}, env: { CACHE_EVALUATION_FRESH: '1h' } });
-  onTestFinished(() => fleet.close());
+  const fleet = await forTest(Fleet.start({ gateways: 0, redis: {}, env: { CACHE_EVALUATION_FRESH: '1h' } }));
   const proxies: TcpProxy[] = [];
   for (let i = 0; i < size; i += 1) {
-    const proxy = await TcpProxy.start(fleet.redis.url);
-    onTestFinished(() => proxy.close());
+    const proxy = await forTest(TcpProxy.start(fleet.redis.url));
     proxies.push(proxy);
     await fleet.add({ REDIS_URL: proxy.url });
   }

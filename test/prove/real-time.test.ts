@@ -4,8 +4,9 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
+import { forTest } from '../support/opened.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
-import { dependency, type GatewayFleet, quotasAreExact, startFleet, WITHIN } from '../support/gateway-fleet.ts';
+import { dependency, type World, quotasAreExact, startFleet, WITHIN } from '../support/world.ts';
 import { startRedis } from '../support/redis.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 
@@ -19,13 +20,10 @@ async function fleetAt(gateway: TestGateway): Promise<z.output<typeof fleetSchem
 }
 
 /** Two gateways of one fleet; the second one reaches Redis through a proxy. */
-async function startTwo(): Promise<{ fleet: GatewayFleet; other: TestGateway; proxy: TcpProxy }> {
-  const redis = await startRedis({ isDurable: true });
-  onTestFinished(() => redis.close());
-  const proxy = await TcpProxy.start(redis.url);
-  onTestFinished(() => proxy.close());
-  const fleet = await startFleet(redis.url, { size: 1 });
-  onTestFinished(() => fleet.close());
+async function startTwo(): Promise<{ fleet: World; other: TestGateway; proxy: TcpProxy }> {
+  const redis = await forTest(startRedis({ isDurable: true }));
+  const proxy = await forTest(TcpProxy.start(redis.url));
+  const fleet = await forTest(startFleet(redis.url, { size: 1 }));
   return { fleet, proxy, other: await fleet.join({ env: { REDIS_URL: proxy.url } }) };
 }
 

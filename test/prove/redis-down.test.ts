@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished, test, type TestContext } from 'vitest';
+import { forTest } from '../support/opened.ts';
 import { newToken } from '../../src/keys/token.ts';
 import { Fleet } from '../support/fleet.ts';
 import type { Sample } from '../support/load.ts';
@@ -54,13 +55,14 @@ function isAdmitted({ tag, status }: Sample): boolean {
 }
 
 async function proveOuting({ name, begin, end }: Outage, context: TestContext): Promise<void> {
-  const fleet = await Fleet.start({
-    gateways: GATEWAYS,
-    redis: { isDurable: true },
-    isRedisProxied: isOneServer,
-    env: { LOG_LEVEL: 'fatal' },
-  });
-  onTestFinished(() => fleet.close());
+  const fleet = await forTest(
+    Fleet.start({
+      gateways: GATEWAYS,
+      redis: { isDurable: true },
+      isRedisProxied: isOneServer,
+      env: { LOG_LEVEL: 'fatal' },
+    }),
+  );
   const load = await fleet.load();
   const [key, limited, unused] = [
     await fleet.first.issueKey(),
@@ -124,8 +126,7 @@ test.runIf(isOneServer)('answers that come too late', async (context) => {
   // Nothing is kept in memory, so that every answer comes by way of Redis, or from the store.
   await writeFile(file, 'cache: { memory: 0MB }\n');
   const env = { CONFIG_FILE: file, LOG_LEVEL: 'fatal' };
-  const fleet = await Fleet.start({ gateways: GATEWAYS, redis: {}, isRedisProxied: true, env });
-  onTestFinished(() => fleet.close());
+  const fleet = await forTest(Fleet.start({ gateways: GATEWAYS, redis: {}, isRedisProxied: true, env }));
   const load = await fleet.load();
   const paths = Array.from({ length: 100 }, (_, index) => `/v2/calls/call_${index}`);
   const targets = fleet.targets(paths, await fleet.first.issueKey());

@@ -1,6 +1,7 @@
 /** Orderly restarts lose no request, and a crash of one worker only those that it was at. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { onTestFinished, test } from 'vitest';
+import { test } from 'vitest';
+import { forTest } from '../support/opened.ts';
 import { Balancer } from '../support/balancer.ts';
 import { Fleet } from '../support/fleet.ts';
 import type { Sample, Target } from '../support/load.ts';
@@ -19,8 +20,7 @@ const PATHS = Array.from({ length: 200 }, (_, i) => [
 
 async function startFleet(gateways: number, env: Readonly<Record<string, string>> = {}): Promise<Fleet> {
   const common = { CACHE_EVALUATION_FRESH: '1s', CACHE_EVALUATION_STALE: '0s', LOG_LEVEL: 'info' };
-  const fleet = await Fleet.start({ gateways, redis: {}, env: { ...common, ...env } });
-  onTestFinished(() => fleet.close());
+  const fleet = await forTest(Fleet.start({ gateways, redis: {}, env: { ...common, ...env } }));
   fleet.store.answerAfter(STORE_MS);
   return fleet;
 }
@@ -35,8 +35,7 @@ function failuresOf(samples: readonly Sample[]): readonly Sample[] {
 
 test('rolling restarts', async (context) => {
   const fleet = await startFleet(2);
-  const balancer = await Balancer.start();
-  onTestFinished(() => balancer.close());
+  const balancer = await forTest(Balancer.start());
   for (const gateway of fleet.gateways) await balancer.add(gateway);
   const load = await fleet.load();
   await load.begin(targets(balancer.url, await fleet.first.issueKey()), PER_SECOND);

@@ -1,5 +1,6 @@
 /** How soon a revocation is in force in every process of the fleet, also in those whose subscription is cut. */
-import { beforeAll, afterAll, test } from 'vitest';
+import { test } from 'vitest';
+import { forFile } from '../support/opened.ts';
 import { Fleet } from '../support/fleet.ts';
 import type { GatewayProcess } from '../support/process.ts';
 import { countSubscribers, cutSubscribers } from '../support/redis/client.ts';
@@ -10,12 +11,8 @@ const PROCESSES = 4;
 const GIVE_UP_MS = 10_000;
 const PATH = '/v2/calls/warm';
 
-let fleet: Fleet;
-beforeAll(async () => {
-  const times = { CACHE_EVALUATION_FRESH: '1h' };
-  fleet = await Fleet.start({ gateways: PROCESSES, redis: {}, env: times });
-});
-afterAll(() => fleet.close());
+const times = { CACHE_EVALUATION_FRESH: '1h' };
+const fleet = await forFile(Fleet.start({ gateways: PROCESSES, redis: {}, env: times }));
 
 interface Revoked {
   /** How long after the revocation was asked for the last process refused the key for the first time. */

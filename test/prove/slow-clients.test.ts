@@ -2,13 +2,13 @@
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished, test } from 'vitest';
+import { forTest } from '../support/opened.ts';
 import { Fleet } from '../support/fleet.ts';
 import { count, ms, p99, prove } from './bar.ts';
 
 test('slow clients', async (context) => {
   const [sockets, perSecond, addedMs, closedWithinMs] = [2000, 100, 20, 15_000];
-  const fleet = await Fleet.start({ isProbed: true });
-  onTestFinished(() => fleet.close());
+  const fleet = await forTest(Fleet.start({ isProbed: true }));
   const [load, slow] = [await fleet.load(), await fleet.load()];
   const paths = Array.from({ length: 10 }, (_, index) => `/v2/calls/warm_${index}`);
   const targets = fleet.targets(paths, await fleet.first.issueKey());
@@ -34,8 +34,7 @@ test('slow clients', async (context) => {
 });
 
 test('a client that takes nothing of its answer', async (context) => {
-  const fleet = await Fleet.start();
-  onTestFinished(() => fleet.close());
+  const fleet = await forTest(Fleet.start());
   const { hostname, port } = new URL(fleet.first.publicUrl);
   const asset = '/docs/swagger-ui-bundle.js';
   const bytes = (await (await fetch(fleet.first.publicUrl + asset)).arrayBuffer()).byteLength;

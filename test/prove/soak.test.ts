@@ -1,6 +1,7 @@
 /** A quarter of an hour of everything at once. Its length can be set: SOAK_MINUTES=5. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { onTestFinished, test } from 'vitest';
+import { test } from 'vitest';
+import { forTest } from '../support/opened.ts';
 import { SeededRandom } from '../support/random.ts';
 import { withClient } from '../support/redis/client.ts';
 import { percentile } from '../support/percentile.ts';
@@ -54,8 +55,7 @@ function slopePerHour(readings: readonly Reading[]): number {
 }
 
 test('soak', { timeout: (MINUTES + 5) * 60_000 }, async (context) => {
-  const world = await SoakWorld.start();
-  onTestFinished(() => world.close());
+  const world = await forTest(SoakWorld.start());
   const { secrets, redis } = world.parts;
   const failures: Failure[] = [];
   const random = new SeededRandom(SEED);

@@ -1,6 +1,7 @@
 /** The store is down in every way there is: readers of what is cached notice nothing but what the answers say. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { onTestFinished, test } from 'vitest';
+import { test } from 'vitest';
+import { forTest } from '../support/opened.ts';
 import { Fleet } from '../support/fleet.ts';
 import type { Load, Sample, Target } from '../support/load.ts';
 import { WORKSPACE_A } from '../support/records.ts';
@@ -83,8 +84,7 @@ async function wellAfterMs(load: Load, targets: readonly Target[]): Promise<numb
 }
 
 test.for(OUTAGES)('$name', async ({ name, begin, end }, context) => {
-  const fleet = await Fleet.start({ env: TIMES });
-  onTestFinished(() => fleet.close());
+  const fleet = await forTest(Fleet.start({ env: TIMES }));
   const load = await fleet.load();
   const targets = fleet.targets(PATHS, await fleet.first.issueKey());
   const warm = await load.run(targets, { perSecond: 2 * targets.length, forMs: 1000 });

@@ -1,8 +1,9 @@
 /** Transcripts: what walks through their pages give, on many random ones, and what parsing and paging cost. */
 import * as fc from 'fast-check';
 import { join } from 'node:path';
-import { onTestFinished, test } from 'vitest';
+import { test } from 'vitest';
 import { BARS, BODY_UNITS, costsSchema, HOSTILE_UNITS, missedBars } from '../bench/transcript-bars.ts';
+import { forTest } from '../support/opened.ts';
 import { Fleet } from '../support/fleet.ts';
 import { runProcess } from '../support/process.ts';
 import { aTranscript } from '../support/records.ts';
@@ -84,8 +85,7 @@ test('one key pages a transcript in 120 ways', async (context) => {
   const measured: string[] = [];
   const ok: boolean[] = [];
   for (const [name, body] of Object.entries(PAGED)) {
-    const fleet = await Fleet.start({ isProbed: true });
-    onTestFinished(() => fleet.close());
+    const fleet = await forTest(Fleet.start({ isProbed: true }));
     fleet.store.server.put({ transcripts: [aTranscript({ evaluationId: 'paged', body })] });
     const [attacker, victim] = [await fleet.first.issueKey(), await fleet.first.issueKey({ perMinute: 100_000 })];
     const [attack, load] = [await fleet.load(), await fleet.load()];

@@ -1,7 +1,8 @@
 /** How soon a cache time that is changed at one gateway is in force in all of them, whether it outlives them, and ends. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { onTestFinished, test } from 'vitest';
+import { test } from 'vitest';
 import { z } from 'zod';
+import { forTest } from '../support/opened.ts';
 import { Fleet } from '../support/fleet.ts';
 import type { GatewayProcess } from '../support/process.ts';
 import { untilAll } from '../support/redis/client.ts';
@@ -36,12 +37,13 @@ async function untilInForce(gateway: GatewayProcess, freshMs: number): Promise<v
 
 test('a cache time is changed', async (context) => {
   const [rounds, allowedMs] = [200, 1000];
-  const fleet = await Fleet.start({
-    gateways: PROCESSES,
-    redis: {},
-    env: { ADMIN_TOKEN: `${ADMIN}=prove-times` },
-  });
-  onTestFinished(() => fleet.close());
+  const fleet = await forTest(
+    Fleet.start({
+      gateways: PROCESSES,
+      redis: {},
+      env: { ADMIN_TOKEN: `${ADMIN}=prove-times` },
+    }),
+  );
   const delaysMs: number[] = [];
   for (let round = 1; round <= rounds; round += 1) {
     const sinceMs = performance.now();
@@ -92,8 +94,7 @@ async function endsAudited(gateway: GatewayProcess): Promise<number> {
 
 test('a cache time is set for a minute', async (context) => {
   const [setMs, allowedMs] = [47_000, 1000];
-  const fleet = await Fleet.start({ gateways: PROCESSES, redis: {} });
-  onTestFinished(() => fleet.close());
+  const fleet = await forTest(Fleet.start({ gateways: PROCESSES, redis: {} }));
   const body = { fresh: `${setMs}ms`, for: '1m' };
   const row = rowSchema.parse(await fleet.first.administer('PUT', '/api/cache/ttl/list', body));
   const endMs = Date.parse(row.until.fresh);

@@ -6,12 +6,13 @@
  *     EVALGATE_0_2=$PWD/../evalgate-0.2 npm run prove -- test/prove/upgrade.test.ts
  */
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
+import { forFile } from '../support/opened.ts';
 import { z } from 'zod';
 import { GatewayProcess, PROGRAM } from '../support/process.ts';
 import { anEvaluation, aScorecard, aScoredCard, aTranscript, dealInsights, WORKSPACE_A } from '../support/records.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
-import { createStoreServer, type StoreServer } from '../support/store-server.ts';
+import { startRedis } from '../support/redis.ts';
+import { createStoreServer } from '../support/store-server.ts';
 import { count, prove, skipLoudly } from './bar.ts';
 
 const OTHER = process.env['EVALGATE_0_2'];
@@ -29,35 +30,27 @@ const keysSchema = z.object({ keys: z.array(z.object({ keyId: z.string(), status
 const timesSchema = z.object({ classes: z.array(z.looseObject({ class: z.string() })) });
 const auditSchema = z.object({ entries: z.array(z.object({ action: z.string(), target: z.string() })) });
 
-let redis: TestRedis;
-let store: StoreServer;
 const running: GatewayProcess[] = [];
 const errors: string[] = [];
 
-beforeAll(async () => {
-  redis = await startRedis();
-  await redis.flush();
-  store = await createStoreServer();
-  store.put({
-    evaluations: Array.from({ length: 9 }, (_, index) => anEvaluation({ _id: `ev_${index + 1}` })),
-    transcripts: [aTranscript()],
-    scoredCards: [aScoredCard()],
-    dealInsights: [dealInsights()],
-    scorecards: [aScorecard()],
-  });
-  // 0.2 has no form for these two.
-  const { evaluatee } = anEvaluation();
-  store.evaluations.set('ev_8', {
-    ...anEvaluation({ _id: 'ev_8' }),
-    evaluatee: { ...evaluatee, email: 'j\u00f6rg@example.com' },
-  });
-  store.evaluations.set('ev_9', { ...anEvaluation({ _id: 'ev_9' }), evaluatee: { ...evaluatee, userId: null } });
+const redis = await forFile(startRedis());
+await redis.flush();
+const store = await forFile(createStoreServer());
+store.put({
+  evaluations: Array.from({ length: 9 }, (_, index) => anEvaluation({ _id: `ev_${index + 1}` })),
+  transcripts: [aTranscript()],
+  scoredCards: [aScoredCard()],
+  dealInsights: [dealInsights()],
+  scorecards: [aScorecard()],
 });
-afterAll(async () => {
-  await Promise.all(running.map((gateway) => gateway.kill()));
-  await store.close();
-  await redis.close();
+// 0.2 has no form for these two.
+const { evaluatee } = anEvaluation();
+store.evaluations.set('ev_8', {
+  ...anEvaluation({ _id: 'ev_8' }),
+  evaluatee: { ...evaluatee, email: 'j\u00f6rg@example.com' },
 });
+store.evaluations.set('ev_9', { ...anEvaluation({ _id: 'ev_9' }), evaluatee: { ...evaluatee, userId: null } });
+afterAll(() => Promise.all(running.map((gateway) => gateway.kill())));
 
 function onLine(line: string): void {
   if (/"level":"(?:error|fatal)"/.test(line)) errors.push(line);

@@ -3,6 +3,7 @@ import { Agent } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
+import { forTest } from '../support/opened.ts';
 import { CACHE_CLASSES, type CacheClass, type CacheTtl, overridesFor } from '../../src/cache/ttl-policy.ts';
 import { newSubject, putSubject } from '../http/common/subject.ts';
 import { Fleet } from '../support/fleet.ts';
@@ -231,8 +232,7 @@ const IN_FORCE_MS = 300_000;
 const OTHER_MS = [15_000, 1_200_000, 10_800_000] as const;
 
 test('a whole gateway', async (context) => {
-  const store = await createStoreServer();
-  onTestFinished(() => store.close());
+  const store = await forTest(createStoreServer());
   const agent = new Agent({ keepAlive: true });
   onTestFinished(() => agent.destroy());
   const { workspaceId } = newSubject();
@@ -361,12 +361,13 @@ test('a store whose records change, a fifth of them every minute and the others 
 test('a fleet', async (context) => {
   const [processes, perSecond, forMs, keys, knownWithinMs] = [4, 400, 60_000, 2000, 2000];
   const staleMs = 3_600_000;
-  const fleet = await Fleet.start({
-    gateways: processes,
-    redis: {},
-    env: { CACHE_EVALUATION_FRESH: '20s', CACHE_EVALUATION_STALE: `${staleMs}ms` },
-  });
-  onTestFinished(() => fleet.close());
+  const fleet = await forTest(
+    Fleet.start({
+      gateways: processes,
+      redis: {},
+      env: { CACHE_EVALUATION_FRESH: '20s', CACHE_EVALUATION_STALE: `${staleMs}ms` },
+    }),
+  );
   const load = await fleet.load();
   const key = await fleet.first.issueKey();
   const trace = zipfTrace({ seed: 5, reads: (perSecond * forMs) / 1000, hours: 1, keys, exponent: 1 });

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { randomUUID } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import type { Action, PurgeOf, Tenant, Which } from './cache-actions.ts';
-import type { CacheWorld } from './cache-world.ts';
+import type { World } from './world.ts';
 import type { Reply, TestGateway } from './gateway.ts';
 import { anEvaluation } from './records.ts';
 import { type Hold, sendError } from './store-server.ts';
@@ -57,7 +57,7 @@ interface Sent {
 
 export class CacheModel {
   readonly faults: string[] = [];
-  readonly #world: CacheWorld;
+  readonly #world: World;
   readonly #workspaceIds = [randomUUID(), randomUUID()] as const;
   readonly #ids = [`ev_${randomUUID()}`, `ev_${randomUUID()}`] as const;
   readonly #states: readonly [State[], State[]] = [[], []];
@@ -80,7 +80,7 @@ export class CacheModel {
   /** The same in real time. */
   #failedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(world: CacheWorld) {
+  constructor(world: World) {
     this.#world = world;
   }
 

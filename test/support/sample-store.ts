@@ -1,5 +1,6 @@
 /** A running sample store, as `evalgate sample-upstream` runs it, for tests that speak HTTP to it. */
-import { onTestFinished } from 'vitest';
+
+import { forTest } from './opened.ts';
 import { createSampleData, type SampleData } from '../../src/sample/data.ts';
 import type { Faults } from '../../src/sample/faults.ts';
 import { SampleUpstream } from '../../src/sample/server.ts';
@@ -37,7 +38,6 @@ export async function openSample({
 
 /** Closed when the test is over. */
 export async function startSample(options: SampleOptions = {}): Promise<RunningSample> {
-  const sample = await openSample(options);
-  onTestFinished(() => sample.close());
+  const sample = await forTest(openSample(options));
   return sample;
 }

@@ -1,6 +1,7 @@
 /** A gateway whose `upstream` settings a test chooses, for the rules of the way to the store. */
-import { onTestFinished } from 'vitest';
+
 import { z } from 'zod';
+import { forTest } from './opened.ts';
 import { samplesOf } from './admin.ts';
 import { type Reply, startTestGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
 import { anEvaluation } from './records.ts';
@@ -19,8 +20,7 @@ export async function startUpstreamGateway(
   upstream: Readonly<Record<string, unknown>> = {},
   options: TestGatewayOptions = {},
 ): Promise<UpstreamGateway> {
-  const gateway = await openUpstreamGateway(upstream, options);
-  onTestFinished(() => gateway.close());
+  const gateway = await forTest(openUpstreamGateway(upstream, options));
   return gateway;
 }
 

@@ -1,28 +1,17 @@
 /** K2: nothing that a caller or the store says leaves the gateway in a span. */
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { forFile } from '../support/opened.ts';
 import { Collector } from '../support/collector.ts';
-import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { startTestGateway } from '../support/gateway.ts';
 import { anEvaluation, aTranscript, WORKSPACE_A, WORKSPACE_B } from '../support/records.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { startRedis } from '../support/redis.ts';
 
-let redis: TestRedis;
-let collector: Collector;
-let gateway: TestGateway;
-let key: string;
-
-beforeAll(async () => {
-  redis = await startRedis();
-  await redis.flush();
-  collector = await Collector.start();
-  gateway = await startTestGateway({ env: { ...collector.env, REDIS_URL: redis.url } });
-  key = await gateway.issueKey({ perMinute: 100_000, perHour: 100_000 });
-});
-afterAll(async () => {
-  await gateway.close();
-  await collector.close();
-  await redis.close();
-});
+const redis = await forFile(startRedis());
+await redis.flush();
+const collector = await forFile(Collector.start());
+const gateway = await forFile(startTestGateway({ env: { ...collector.env, REDIS_URL: redis.url } }));
+const key = await gateway.issueKey({ perMinute: 100_000, perHour: 100_000 });
 
 /** A word that can't be in a span by chance. */
 const word = fc.stringMatching(/^[a-z]{16}$/);

@@ -1,10 +1,11 @@
 /** The traces of requests: exact trees, from a real gateway with a real Redis to a collector. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { forFile } from '../support/opened.ts';
 import { Collector } from '../support/collector.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { anEvaluation, EVALUATION_ID, WORKSPACE_A, WORKSPACE_B } from '../support/records.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { startRedis } from '../support/redis.ts';
 
 const REPORT = `/v1/workspaces/${WORKSPACE_A}/reports/${EVALUATION_ID}`;
 const STRANGER = '33333333-3333-4333-8333-333333333333';
@@ -13,16 +14,12 @@ const ROUTE = '/v1/workspaces/{workspaceId}/reports/{reportId}';
 const STALE_AFTER_MS = 61_000;
 const PER_MINUTE = 2;
 
-let redis: TestRedis;
 let collector: Collector;
 let clock: ManualClock;
 let gateway: TestGateway;
 let key: string;
 
-beforeAll(async () => {
-  redis = await startRedis();
-});
-afterAll(() => redis.close());
+const redis = await forFile(startRedis());
 
 beforeEach(async () => {
   collector = await Collector.start();

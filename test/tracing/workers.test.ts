@@ -1,21 +1,13 @@
 /** Real processes: each has its own tracing, says which one it is, and ends when it is told to. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { forFile } from '../support/opened.ts';
 import { Collector } from '../support/collector.ts';
 import { GatewayProcess } from '../support/process.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { startRedis } from '../support/redis.ts';
 
-let redis: TestRedis;
-let collector: Collector;
-
-beforeAll(async () => {
-  redis = await startRedis();
-  await redis.flush();
-  collector = await Collector.start();
-});
-afterAll(async () => {
-  await collector.close();
-  await redis.close();
-});
+const redis = await forFile(startRedis());
+await redis.flush();
+const collector = await forFile(Collector.start());
 
 test('each worker is an instance of the service, and sends what it has when it is told to stop', async () => {
   const env = { ...collector.env, OTEL_BSP_SCHEDULE_DELAY: '600000', WORKERS: '2', REDIS_URL: redis.url };

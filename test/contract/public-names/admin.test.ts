@@ -1,10 +1,11 @@
 /** The routes of the admin listener: what they take, what they answer, and what they refuse. */
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
 import { z } from 'zod';
 import { type AdminRoute, PROBES, ROUTES } from '../../../src/operations/api.ts';
-import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
-import { startRedis, type TestRedis } from '../../support/redis.ts';
+import { startTestGateway } from '../../support/gateway.ts';
+import { startRedis } from '../../support/redis.ts';
 import { describeAdminApi } from './admin-page.ts';
 import { expectPinned } from './pin.ts';
 import { shapeOf } from './shape.ts';
@@ -12,25 +13,16 @@ import { askEverything, type Exchange, startBusyGateway } from './world.ts';
 
 const refusal = z.object({ error: z.object({ message: z.string() }) });
 
-let redis: TestRedis;
-let gateways: readonly TestGateway[] = [];
-let exchanges: readonly Exchange[] = [];
-beforeAll(async () => {
-  redis = await startRedis();
-  // Without reads, most of its values are null.
-  const idle = await startTestGateway();
-  gateways = [idle, await startBusyGateway(), await startBusyGateway({ REDIS_URL: redis.url })];
-  for (const gateway of gateways) exchanges = [...exchanges, ...(await askEverything(gateway))];
-});
-afterAll(async () => {
-  for (const gateway of gateways) await gateway.close();
-  await redis.close();
-});
+const redis = await forFile(startRedis());
+// Without reads, most of its values are null.
+const idle = await forFile(startTestGateway());
+const gateways = [idle, await forFile(startBusyGateway()), await forFile(startBusyGateway({ REDIS_URL: redis.url }))];
+const exchanges: Exchange[] = [];
+for (const gateway of gateways) exchanges.push(...(await askEverything(gateway)));
 
 /** The routes that the dashboard lists. */
 async function routes(): Promise<readonly string[]> {
-  const [gateway] = gateways;
-  const page = (await gateway?.admin('GET', '/'))?.text ?? '';
+  const { text: page } = await idle.admin('GET', '/');
   return [...page.matchAll(/<tr><td>([A-Z]+)<\/td><td><code>([^<]+)<\/code>/g)].map(
     ([, method, path]) => `${method} ${path}`,
   );

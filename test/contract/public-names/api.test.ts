@@ -1,18 +1,14 @@
 /** The public API as its document has it: paths, scopes, parameters, statuses, headers, and members of bodies. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
 import { z } from 'zod';
-import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { startTestGateway } from '../../support/gateway.ts';
 import { DocumentSchemas, memberOf } from '../../support/openapi-schemas.ts';
 import { expectPinned } from './pin.ts';
 
-let gateway: TestGateway;
-let schemas: DocumentSchemas;
-beforeAll(async () => {
-  gateway = await startTestGateway();
-  const { json } = await gateway.get('/openapi.json', { isUndocumented: true });
-  schemas = new DocumentSchemas(z.looseObject({ openapi: z.string() }).parse(json));
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
+const { json } = await gateway.get('/openapi.json', { isUndocumented: true });
+const schemas = new DocumentSchemas(z.looseObject({ openapi: z.string() }).parse(json));
 
 /** A schema in a line: its type, and what it allows. Its words are left out. */
 function rule(schema: unknown): string {

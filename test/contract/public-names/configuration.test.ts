@@ -1,23 +1,19 @@
 /** Environment variables, and the settings of the file with their defaults. */
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { startTestGateway } from '../../support/gateway.ts';
 import { OTEL_VARIABLES, VARIABLES } from '../../unit/config/variables.ts';
 import { expectPinned } from './pin.ts';
 
 const SHIPPED = fileURLToPath(new URL('../../../config/default.yaml', import.meta.url));
 const settingSchema = z.object({ value: z.unknown(), origin: z.string(), from: z.string().nullable() });
 
-let gateway: TestGateway;
-let shipped: string;
-beforeAll(async () => {
-  shipped = await readFile(SHIPPED, 'utf8');
-  gateway = await startTestGateway({ env: { CONFIG_FILE: SHIPPED } });
-});
-afterAll(() => gateway.close());
+const shipped = await readFile(SHIPPED, 'utf8');
+const gateway = await forFile(startTestGateway({ env: { CONFIG_FILE: SHIPPED } }));
 
 /** The value at each path of a tree; `isLeaf` decides which values are leaves. */
 function leaves(

@@ -1,11 +1,12 @@
 /** The key record in Redis, as 0.1 stores it: a later version must be able to read it as it stands. */
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
+import { forFile } from '../../support/opened.ts';
 import { z } from 'zod';
 import { hashToken } from '../../../src/keys/token.ts';
 import { startTestGateway } from '../../support/gateway.ts';
 import { WORKSPACE_A, WORKSPACE_B } from '../../support/records.ts';
 import { withClient } from '../../support/redis/client.ts';
-import { startRedis, type TestRedis } from '../../support/redis.ts';
+import { startRedis } from '../../support/redis.ts';
 import { expectPinned } from './pin.ts';
 
 /** A token of another form than evalgate's, so that it can be the same every time. */
@@ -23,12 +24,8 @@ const LINE = {
   quotaId: 'key_predecessor',
 };
 
-let redis: TestRedis;
-beforeAll(async () => {
-  redis = await startRedis();
-});
+const redis = await forFile(startRedis());
 beforeEach(() => redis.flush());
-afterAll(() => redis.close());
 
 /** All that the registry holds, as commands that would write it again. */
 function stored(): Promise<readonly string[]> {

@@ -2,43 +2,35 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, expect, test, vi } from 'vitest';
+import { forFile } from '../../support/opened.ts';
 import { z } from 'zod';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { WORKSPACE_A } from '../../support/records.ts';
-import { startRedis, type TestRedis } from '../../support/redis.ts';
+import { startRedis } from '../../support/redis.ts';
 import { GatewayProcess } from '../../support/process.ts';
 import { expectPinned } from './pin.ts';
 import { askEverything, startBusyGateway } from './world.ts';
 
-let redis: TestRedis;
-let folder: string;
-let alone: TestGateway;
-let shared: TestGateway;
-let sibling: TestGateway;
-let workers: GatewayProcess;
-beforeAll(async () => {
-  redis = await startRedis();
-  folder = await mkdtemp(join(tmpdir(), 'evalgate-metrics-'));
-  alone = await startBusyGateway();
-  shared = await startBusyGateway({ REDIS_URL: redis.url });
-  for (const gateway of [alone, shared]) await askEverything(gateway);
-  // Room for one call to the store: the next is refused.
-  const file = join(folder, 'tight.yaml');
-  await writeFile(file, 'upstream: {maxConnections: 1, maxQueue: 0, breakerPercent: null, retryPercent: 0}');
-  const env = { REDIS_URL: redis.url, CONFIG_FILE: file };
-  sibling = await startTestGateway({ env, store: shared.store, clock: shared.clock });
-  await waitForEachOther();
-  await refuseCalls();
-  const { url, token } = shared.store;
-  workers = await GatewayProcess.start({
-    env: { REDIS_URL: redis.url, WORKERS: '2', DRAIN_DELAY: '0s', UPSTREAM_URL: url, UPSTREAM_TOKEN: token },
-  });
+const redis = await forFile(startRedis());
+const folder = await mkdtemp(join(tmpdir(), 'evalgate-metrics-'));
+const alone = await startBusyGateway();
+const shared = await startBusyGateway({ REDIS_URL: redis.url });
+for (const gateway of [alone, shared]) await askEverything(gateway);
+// Room for one call to the store: the next is refused.
+const file = join(folder, 'tight.yaml');
+await writeFile(file, 'upstream: {maxConnections: 1, maxQueue: 0, breakerPercent: null, retryPercent: 0}');
+const env = { REDIS_URL: redis.url, CONFIG_FILE: file };
+const sibling = await startTestGateway({ env, store: shared.store, clock: shared.clock });
+await waitForEachOther();
+await refuseCalls();
+const { url, token } = shared.store;
+const workers = await GatewayProcess.start({
+  env: { REDIS_URL: redis.url, WORKERS: '2', DRAIN_DELAY: '0s', UPSTREAM_URL: url, UPSTREAM_TOKEN: token },
 });
 afterAll(async () => {
   await workers.stop();
   for (const gateway of [sibling, alone, shared]) await gateway.close();
-  await redis.close();
   await rm(folder, { recursive: true });
 });
 
@@ -82,7 +74,7 @@ async function refuseCalls(): Promise<void> {
 
 /** Each metric with its type and its labels; of the runtime's own, whose samples come and go, the name. */
 async function metricsOf(...adminUrls: readonly string[]): Promise<readonly string[]> {
-  const texts = await Promise.all(adminUrls.map(async (url) => (await fetch(`${url}/metrics`)).text()));
+  const texts = await Promise.all(adminUrls.map(async (adminUrl) => (await fetch(`${adminUrl}/metrics`)).text()));
   const text = texts.join('\n');
   const types = new Map([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type = '']) => [name, type]));
   const labels = new Map<string, Set<string>>();

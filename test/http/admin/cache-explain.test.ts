@@ -1,7 +1,8 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
 import { z } from 'zod';
 import { messageOf } from '../../support/admin.ts';
-import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { startTestGateway } from '../../support/gateway.ts';
 import {
   anEvaluation,
   aScorecard,
@@ -18,21 +19,15 @@ import { ENDPOINTS } from '../common/endpoints.ts';
 const REPORT = `/v1/workspaces/${WORKSPACE_A}/reports/${EVALUATION_ID}`;
 const subject = { workspaceId: WORKSPACE_A, id: EVALUATION_ID, scorecardId: SCORECARD_ID };
 
-let gateway: TestGateway;
-let keyId: string;
-let key: string;
-beforeAll(async () => {
-  gateway = await startTestGateway();
-  gateway.store.put({
-    evaluations: [anEvaluation()],
-    transcripts: [aTranscript()],
-    scoredCards: [aScoredCard()],
-    dealInsights: [dealInsights()],
-    scorecards: [aScorecard()],
-  });
-  ({ keyId, token: key } = await gateway.issue());
+const gateway = await forFile(startTestGateway());
+gateway.store.put({
+  evaluations: [anEvaluation()],
+  transcripts: [aTranscript()],
+  scoredCards: [aScoredCard()],
+  dealInsights: [dealInsights()],
+  scorecards: [aScorecard()],
 });
-afterAll(() => gateway.close());
+const { keyId, token: key } = await gateway.issue();
 
 const SOME_BYTES: unknown = expect.any(Number);
 

@@ -1,14 +1,14 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { forTest } from '../../support/opened.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { aTranscript, anEvaluation, WORKSPACE_A, WORKSPACE_B } from '../../support/records.ts';
 import { auditOf, faults, messageOf, START, TOKENS } from '../../support/admin.ts';
 
 let gateway: TestGateway;
 beforeEach(async () => {
-  gateway = await startTestGateway({ env: TOKENS });
+  gateway = await forTest(startTestGateway({ env: TOKENS }));
 });
-afterEach(() => gateway.close());
 
 const purge = (body: unknown) => gateway.admin('POST', '/api/cache/purge', body);
 

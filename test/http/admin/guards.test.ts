@@ -1,22 +1,17 @@
 /** The guards that each request to the admin listener passes before an endpoint. */
 import { connect } from 'node:net';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, describe, expect, test, vi } from 'vitest';
 import { auditOf, logOf, messageOf, readinessOf, TOKENS } from '../../support/admin.ts';
-import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { startTestGateway } from '../../support/gateway.ts';
 import { WORKSPACE_A } from '../../support/records.ts';
 
-let open: TestGateway;
-let closed: TestGateway;
-let elsewhere: TestGateway;
-beforeAll(async () => {
-  [open, closed, elsewhere] = await Promise.all([
-    startTestGateway(),
-    startTestGateway({ env: TOKENS }),
-    startTestGateway({
-      env: { ADMIN_TOKEN: 't', ADMIN_HOST: '0.0.0.0', ADMIN_ALLOWED_HOSTS: 'Admin.internal,fd00::1' },
-    }),
-  ]);
-});
+const [open, closed, elsewhere] = await Promise.all([
+  startTestGateway(),
+  startTestGateway({ env: TOKENS }),
+  startTestGateway({
+    env: { ADMIN_TOKEN: 't', ADMIN_HOST: '0.0.0.0', ADMIN_ALLOWED_HOSTS: 'Admin.internal,fd00::1' },
+  }),
+]);
 afterAll(() => Promise.all([open, closed, elsewhere].map((gateway) => gateway.close())));
 
 type Headers = Readonly<Record<string, string>>;

@@ -1,6 +1,7 @@
 /** PATCH /api/keys/{id}: what it changes, in force at once, and what the audit has of it. */
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
+import { forTest } from '../../support/opened.ts';
 import { auditOf, faults, messageOf, START, TOKENS } from '../../support/admin.ts';
 import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { WORKSPACE_A, WORKSPACE_B } from '../../support/records.ts';
@@ -9,10 +10,9 @@ let gateway: TestGateway;
 let keyId: string;
 let token: string;
 beforeEach(async () => {
-  gateway = await startTestGateway({ env: TOKENS });
+  gateway = await forTest(startTestGateway({ env: TOKENS }));
   ({ keyId, token } = await gateway.issue({ name: 'old', workspaceIds: [WORKSPACE_A], scopes: ['calls.read'] }));
 });
-afterEach(() => gateway.close());
 
 const edit = (body: unknown): Promise<Reply> => gateway.admin('PATCH', `/api/keys/${keyId}`, body);
 const ownSchema = z.object({ key: z.record(z.string(), z.unknown()) });

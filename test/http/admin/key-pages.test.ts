@@ -1,7 +1,8 @@
 /** GET /api/keys in pages, and what walks them. */
 import { createHash } from 'node:crypto';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
+import { forTest } from '../../support/opened.ts';
 import { messageOf, TOKENS } from '../../support/admin.ts';
 import { runJson } from '../../support/cli.ts';
 import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
@@ -14,9 +15,8 @@ const keysSchema = z.strictObject({
 
 let gateway: TestGateway;
 beforeEach(async () => {
-  gateway = await startTestGateway({ env: TOKENS });
+  gateway = await forTest(startTestGateway({ env: TOKENS }));
 });
-afterEach(() => gateway.close());
 
 const call = (method: string, path: string, body?: unknown): Promise<Reply> => gateway.admin(method, path, body);
 

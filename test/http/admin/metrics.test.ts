@@ -1,21 +1,18 @@
 /** GET /metrics: the format, and that the values move with what happens. Names and labels are the documentation's. */
 import { readFile } from 'node:fs/promises';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
 import { samplesOf } from '../../support/admin.ts';
-import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { startTestGateway } from '../../support/gateway.ts';
 import { anEvaluation, WORKSPACE_A } from '../../support/records.ts';
 
 const LIST = `/v1/workspaces/${WORKSPACE_A}/reports`;
 const ROUTE = 'surface="v1",route="/v1/workspaces/{workspaceId}/reports"';
 
-let gateway: TestGateway;
 let key: string;
 let before: Record<string, number>;
-beforeAll(async () => {
-  gateway = await startTestGateway();
-  gateway.store.put({ evaluations: [anEvaluation()] });
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
+gateway.store.put({ evaluations: [anEvaluation()] });
 beforeEach(async () => {
   await gateway.admin('POST', '/api/cache/purge', { tags: ['all'] });
   key = await gateway.issueKey();

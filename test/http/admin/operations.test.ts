@@ -22,7 +22,6 @@ async function start(env: TestGatewayOptions['env'] = {}): Promise<TestGateway> 
 const read = async (path: string = LIST): Promise<number> => (await gateway.get(path, { key })).status;
 const get = (path: string, headers: Readonly<Record<string, string>> = {}) =>
   gateway.adminRaw('GET', path, { headers });
-const store = async () => (await readinessOf(gateway)).of('store');
 
 describe('/readyz', () => {
   test('of a worker is 503 "starting" until the first process counts a ready worker', async () => {
@@ -89,96 +88,6 @@ describe('/readyz', () => {
     expect(await inFlight).toBe(200);
     await closed;
     await expect(gateway.admin('GET', '/livez')).rejects.toThrow('ECONNREFUSED');
-  });
-
-  test('C7: nothing is known of a store that was not called; then the outcome of real calls counts', async () => {
-    await start();
-    expect(await store()).toMatchObject({ status: 'unknown', detail: 'not called yet' });
-    expect(await samplesOf(gateway, 'evalgate_dependency_up{dependency="store"}')).toEqual({});
-    await read(`${LIST}/none`);
-    expect(await store()).toMatchObject({ status: 'ok', since: START, detail: 'last call was answered: status 404' });
-    expect(await samplesOf(gateway, 'evalgate_dependency_up{dependency="store"}')).toEqual({
-      'evalgate_dependency_up{dependency="store"}': 1,
-    });
-  });
-
-  test.each([
-    ['an error', 503, 'the store answered list with 503 FAILURE'],
-    ['a refused token', 401, "the store answered list with 401 FAILURE: the store does not take the gateway's token"],
-    [
-      'a token without rights',
-      403,
-      "the store answered list with 403 FAILURE: the store does not take the gateway's token",
-    ],
-  ])('%s is reported as it was', async (_, status, detail) => {
-    await start();
-    gateway.store.fail(status);
-    expect(await read()).toBe(500);
-    expect(await store()).toMatchObject({ status: 'degraded', since: START, detail: `last call failed: ${detail}` });
-  });
-
-  test('a connection that breaks and an answer that is no HTTP are reported as such', async () => {
-    await start();
-    const heal = gateway.store.resetConnections();
-    await read();
-    expect((await store())?.detail).toMatch(/^last call failed: the connection to the store failed .*\(ECONNRESET\)$/);
-    heal();
-    gateway.store.override(/^/, ({ socket }) => socket.end('hello\r\n\r\n'));
-    gateway.clock.advance(2000);
-    await read();
-    expect((await store())?.detail).toMatch(/^last call failed: the answer is not HTTP \(HPE_\w+\)$/);
-  });
-
-  test('it is well again once no call has failed for 5 s, since the first that went well; each turn is one line', async () => {
-    await start();
-    const { clock } = gateway;
-    const heal = gateway.store.fail(503);
-    await read();
-    clock.advance(1000);
-    await read(`${LIST}?page=2`);
-    heal();
-    clock.advance(1000);
-    await read(`${LIST}?page=3`);
-    clock.advance(3999);
-    expect(await store()).toMatchObject({
-      status: 'degraded',
-      since: START,
-      detail: 'answers again, not for 5 s yet; the last call that failed: the store answered list with 503 FAILURE',
-    });
-    clock.advance(1);
-    expect(await store()).toMatchObject({ status: 'ok', since: '2026-01-15T12:00:02.000Z' });
-    expect(logOf(gateway, 'the store is failing')).toMatchObject([
-      { level: 'warn', dependency: 'store', resource: 'list', outcome: 'refused' },
-    ]);
-    expect(logOf(gateway, 'the store answers again')).toEqual([{ level: 'info', dependency: 'store', lastedMs: 2000 }]);
-  });
-
-  test('while the breaker holds calls back it is degraded and says so, in the log and the metrics too', async () => {
-    await start({ CONFIG_FILE: configFile('upstream: {retryPercent: 0}') });
-    const heal = gateway.store.fail(503);
-    const other = await gateway.issueKey();
-    for (let page = 1; page <= 20; page += 1) {
-      await gateway.get(`${LIST}?page=${page}`, { key: page <= 10 ? key : other });
-    }
-    const { evalgate_store_breaker_open: isOpen } = await samplesOf(gateway, 'evalgate_store_breaker_open');
-    expect(isOpen).toBe(1);
-    expect(await store()).toMatchObject({
-      status: 'degraded',
-      detail: 'the circuit is open: one probe per second; last call failed: the store answered list with 503 FAILURE',
-    });
-    expect(logOf(gateway, 'the store is failing: the circuit is open, one probe per second')).toHaveLength(1);
-    const calls = gateway.store.calls();
-    for (let page = 201; page < 210; page += 1) await read(`${LIST}?page=${page}`);
-    expect(gateway.store.calls() - calls).toBeLessThanOrEqual(1);
-    const refused = 'evalgate_store_calls_refused_total{reason="store-failing"}';
-    expect((await samplesOf(gateway, refused))[refused]).toBeGreaterThanOrEqual(8);
-    heal();
-    // A try goes through each second, until enough of them went well.
-    await vi.waitFor(async () => {
-      gateway.clock.advance(1000);
-      await read(`${LIST}?page=${gateway.store.calls()}`);
-      expect((await store())?.detail).not.toContain('held back');
-    }, 10_000);
   });
 
   test('as many requests as may be: further ones are refused, which is reported for ten seconds', async () => {

@@ -1,16 +1,13 @@
 /** What the role of an admin token allows: every route and method, for each role. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { forFile, forTest } from '../../support/opened.ts';
 import { ROLES } from '../../../src/config/admin-tokens.ts';
 import { type AdminRoute, PROBES, ROUTES } from '../../../src/operations/api.ts';
 import { auditOf, logOf, messageOf } from '../../support/admin.ts';
-import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { startTestGateway } from '../../support/gateway.ts';
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  const pairs = ROLES.map((role) => `${role}-1:${role}=token-of-${role}`);
-  gateway = await startTestGateway({ env: { ADMIN_TOKEN: ['root=token-of-root', ...pairs].join(',') } });
-});
-afterAll(() => gateway.close());
+const pairs = ROLES.map((role) => `${role}-1:${role}=token-of-${role}`);
+const gateway = await forFile(startTestGateway({ env: { ADMIN_TOKEN: ['root=token-of-root', ...pairs].join(',') } }));
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 const routes = Object.values<AdminRoute>(ROUTES);
@@ -49,9 +46,8 @@ describe.each(ROLES)('the role %s', (role) => {
 
 test('a token without a role may do everything, and so may everybody without tokens', async () => {
   expect((await send('root', 'GET', '/api/whoami')).json).toEqual({ who: 'root', role: 'admin' });
-  const open = await startTestGateway();
+  const open = await forTest(startTestGateway());
   expect((await open.admin('GET', '/api/whoami')).json).toEqual({ who: 'anonymous', role: 'admin' });
-  await open.close();
 });
 
 test('only the probes need no role', () => {
@@ -61,7 +57,9 @@ test('only the probes need no role', () => {
 });
 
 test('a refusal says why, changes nothing, and is in the log each time, in the audit once an hour per token and route', async () => {
-  const own = await startTestGateway({ env: { ADMIN_TOKEN: 'root=r,eve:viewer=token-of-eve,joe:keys=token-of-joe' } });
+  const own = await forTest(
+    startTestGateway({ env: { ADMIN_TOKEN: 'root=r,eve:viewer=token-of-eve,joe:keys=token-of-joe' } }),
+  );
   const purge = (who: string) =>
     own.adminRaw('POST', '/api/cache/purge', {
       headers: { authorization: `Bearer token-of-${who}`, 'content-type': 'application/json' },
@@ -92,5 +90,4 @@ test('a refusal says why, changes nothing, and is in the log each time, in the a
     'joe: not allowed for the role keys',
     'eve: not allowed for the role viewer',
   ]);
-  await own.close();
 });

@@ -1,55 +1,40 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { describe, expect, test } from 'vitest';
+import { type Reply, startTestGateway } from '../../support/gateway.ts';
+import { forFile } from '../../support/opened.ts';
 import { type EndpointRow, GET_RUBRIC, PARTS, SINGLE_READS } from './endpoints.ts';
-import { cachingOf, RATE_LIMIT_NAMES, rateLimitOf, uncountedHeaders } from './headers.ts';
-import { keyFor, newSubject, putSubject, type Subject } from './subject.ts';
+import { uncountedHeaders } from './headers.ts';
+import { keyFor, newSubject, putSubject, readerOf, type Subject } from './subject.ts';
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
-
-/** The endpoint's path with another id in it, which needs no encoding or has it. */
-function pathWithId(endpoint: EndpointRow, subject: Subject, id: string): string {
-  return endpoint.path({ ...subject, id, scorecardId: id });
-}
+const gateway = await forFile(startTestGateway());
 
 function expectNotFound(reply: Reply, endpoint: EndpointRow): void {
-  expect(reply.status).toBe(404);
-  expect(reply.text).toBe(endpoint.notFound);
-  expect(reply.headers['content-type']).toBe('application/json; charset=utf-8');
-  expect(cachingOf(reply)).toEqual({ 'cache-control': 'no-store' });
-  expect(Object.keys(rateLimitOf(reply))).toEqual(RATE_LIMIT_NAMES);
+  expect([reply.status, reply.text]).toEqual([404, endpoint.notFound]);
+}
+
+/** With its first letter percent-encoded. */
+const encoded = (id: string): string => `%${id.charCodeAt(0).toString(16)}${id.slice(1)}`;
+
+/** The same answer to the last byte and header. */
+function expectAlike(reply: Reply, none: Reply, endpoint: EndpointRow): void {
+  expectNotFound(none, endpoint);
+  expect(reply.bytes.equals(none.bytes)).toBe(true);
+  expect(uncountedHeaders(reply)).toEqual(uncountedHeaders(none));
 }
 
 describe.each(SINGLE_READS)('$name', (endpoint) => {
   test('K5, K6, K7: none, a foreign one that is cached, and a foreign one that is not, answer alike byte for byte', async () => {
-    const mine = putSubject(gateway.store);
-    const cached = putSubject(gateway.store);
-    const uncached = putSubject(gateway.store);
-    const theirs = await gateway.get(endpoint.path(cached), { key: await keyFor(gateway, cached) });
+    const [mine, uncached] = [putSubject(gateway.store), putSubject(gateway.store)];
+    const owner = await readerOf(gateway, endpoint);
+    const theirs = await owner.ask();
     expect(theirs.status).toBe(200);
     const key = await keyFor(gateway, mine);
-    const ask = ({ id, scorecardId }: Subject, headers = {}): Promise<Reply> =>
-      gateway.get(endpoint.path({ workspaceId: mine.workspaceId, id, scorecardId }), { key, headers });
+    const ask = (subject: Subject, headers = {}): Promise<Reply> =>
+      gateway.get(endpoint.path({ ...subject, workspaceId: mine.workspaceId }), { key, headers });
     const none = await ask(newSubject());
-    expectNotFound(none, endpoint);
-    const theirEtag = theirs.headers.etag ?? '';
-    const replies = [
-      await ask(cached),
-      await ask(uncached),
-      await ask(uncached),
-      // C5: what the copy is compared with must not be told before the reader is known to be let in.
-      await ask(cached, { 'if-none-match': theirEtag }),
-      await ask(cached, { 'if-none-match': '*' }),
-    ];
-    for (const reply of replies) {
-      expectNotFound(reply, endpoint);
-      expect(reply.bytes.equals(none.bytes)).toBe(true);
-      expect(uncountedHeaders(reply)).toEqual(uncountedHeaders(none));
-    }
+    // C5: the copy's ETag must not be told before the reader is known to be let in.
+    const asked = [{}, { 'if-none-match': theirs.headers.etag ?? '' }, { 'if-none-match': '*' }];
+    for (const headers of asked) expectAlike(await ask(owner.subject, headers), none, endpoint);
+    for (let time = 0; time < 2; time += 1) expectAlike(await ask(uncached), none, endpoint);
   });
 
   test.each([
@@ -74,12 +59,11 @@ describe.each(SINGLE_READS)('$name', (endpoint) => {
     ['an encoded question mark', 'a%3Fq=1'],
     ['an encoded hash', 'a%23b'],
     ['a brace of a template', '%7Bid%7D'],
-  ])('Q7: an id that is %s is none, and nothing is sent upstream', async (_what, id) => {
-    const subject = putSubject(gateway.store);
-    const key = await keyFor(gateway, subject);
+  ])('Q7: an id that is %s is none, and nothing is sent upstream', async (_what, given) => {
+    const id = encodeURI(given).replaceAll('%25', '%');
+    const { ask } = await readerOf(gateway, { path: (subject) => endpoint.path({ ...subject, id, scorecardId: id }) });
     const before = gateway.store.calls();
-    const path = pathWithId(endpoint, subject, encodeURI(id).replaceAll('%25', '%'));
-    expectNotFound(await gateway.get(path, { key }), endpoint);
+    expectNotFound(await ask(), endpoint);
     expect(gateway.store.calls()).toBe(before);
   });
 
@@ -88,48 +72,37 @@ describe.each(SINGLE_READS)('$name', (endpoint) => {
     async (id) => {
       // Past the time for which the absence that another endpoint was answered is remembered.
       gateway.clock.advance(15_000);
-      const subject = newSubject();
-      const key = await keyFor(gateway, subject);
-      expectNotFound(await gateway.get(pathWithId(endpoint, subject, id), { key }), endpoint);
+      const { ask } = await readerOf(gateway, endpoint, { subject: { ...newSubject(), id, scorecardId: id } });
+      expectNotFound(await ask(), endpoint);
       expect(gateway.store.requests.at(-1)).toMatchObject({ resource: endpoint.resource, id });
     },
   );
 
   test('Q7: an id whose letters are percent-encoded is the same id', async () => {
-    const subject = putSubject(gateway.store);
-    const key = await keyFor(gateway, subject);
-    const id = endpoint.resource === 'rubric' ? subject.scorecardId : subject.id;
-    const encoded = `%${id.charCodeAt(0).toString(16)}${id.slice(1)}`;
-    expect((await gateway.get(pathWithId(endpoint, subject, encoded), { key })).status).toBe(200);
+    const { ask } = await readerOf(gateway, {
+      path: ({ workspaceId, id, scorecardId }) =>
+        endpoint.path({ workspaceId, id: encoded(id), scorecardId: encoded(scorecardId) }),
+    });
+    expect((await ask()).status).toBe(200);
   });
 });
 
-describe.each(PARTS)('$name', (endpoint) => {
-  test('Q9, K7: a part that is not ready answers as one of no evaluation at all', async () => {
-    const subject = putSubject(gateway.store);
-    const parts = { transcript: 'transcripts', scorecard: 'scoredCards', dealInsights: 'dealInsights' } as const;
-    for (const records of Object.values(parts)) gateway.store[records].delete(subject.id);
-    const key = await keyFor(gateway, subject);
-    const notReady = await gateway.get(endpoint.path(subject), { key });
-    const none = await gateway.get(endpoint.path({ ...newSubject(subject.workspaceId) }), { key });
-    expectNotFound(notReady, endpoint);
-    expect(notReady.bytes.equals(none.bytes)).toBe(true);
-    expect(uncountedHeaders(notReady)).toEqual(uncountedHeaders(none));
-  });
+test.each(PARTS)('Q9, K7: a part that is not ready answers as one of no evaluation at all: $name', async (endpoint) => {
+  const { subject, ask } = await readerOf(gateway, endpoint);
+  for (const table of ['transcripts', 'scoredCards', 'dealInsights'] as const) gateway.store[table].delete(subject.id);
+  const none = await readerOf(gateway, endpoint, { subject: newSubject(subject.workspaceId) });
+  expectAlike(await ask(), await none.ask(), endpoint);
 });
 
-describe('remembered absence', () => {
-  test('C1: costs one call to the store in 15 s, and is looked for again after them', async () => {
-    const subject = newSubject();
-    const key = await keyFor(gateway, subject);
-    const before = gateway.store.calls('rubric');
-    expectNotFound(await gateway.get(GET_RUBRIC.path(subject), { key }), GET_RUBRIC);
-    gateway.clock.advance(13_000);
-    expectNotFound(await gateway.get(GET_RUBRIC.path(subject), { key }), GET_RUBRIC);
-    expect(gateway.store.calls('rubric') - before).toBe(1);
-    putSubject(gateway.store, subject);
-    gateway.clock.advance(2000);
-    expect((await gateway.get(GET_RUBRIC.path(subject), { key })).status).toBe(200);
-    expect(gateway.store.calls('rubric') - before).toBe(2);
-  });
+test('C1: remembered absence costs one call to the store in 15 s, and is looked for again after them', async () => {
+  const { subject, ask } = await readerOf(gateway, GET_RUBRIC, { subject: newSubject() });
+  const before = gateway.store.calls('rubric');
+  expectNotFound(await ask(), GET_RUBRIC);
+  gateway.clock.advance(13_000);
+  expectNotFound(await ask(), GET_RUBRIC);
+  expect(gateway.store.calls('rubric') - before).toBe(1);
+  putSubject(gateway.store, subject);
+  gateway.clock.advance(2000);
+  expect((await ask()).status).toBe(200);
+  expect(gateway.store.calls('rubric') - before).toBe(2);
 });

@@ -1,18 +1,15 @@
 /** `cache.memory`: what is cached stays within it, and the gateway goes on serving whatever had to make room. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
 import { z } from 'zod';
-import { CacheWorld, HIT, MISS, type Reader } from '../../support/cache-world.ts';
+import { World, HIT, MISS, type Reader } from '../../support/world.ts';
 import { aTranscript } from '../../support/records.ts';
 import { GET_CALL, GET_CALL_TRANSCRIPT } from './endpoints.ts';
 
 const MEMORY_BYTES = 100_000;
 const statsSchema = z.looseObject({ memory: z.looseObject({ entries: z.number(), bytes: z.number() }) });
 
-let world: CacheWorld;
-beforeAll(async () => {
-  world = await CacheWorld.start('memory', { settings: `cache:\n  memory: ${MEMORY_BYTES / 1000}kB` });
-});
-afterAll(() => world.close());
+const world = await forFile(World.start('memory', { settings: `cache:\n  memory: ${MEMORY_BYTES / 1000}kB` }));
 
 async function held(): Promise<{ readonly entries: number; readonly bytes: number }> {
   return statsSchema.parse((await world.change('GET', '/api/cache')).json).memory;

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
+import { forFile } from '../../support/opened.ts';
 import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { HurriedTimers } from '../../support/hurried-timers.ts';
 import { sendError } from '../../support/store-server.ts';
@@ -19,12 +20,8 @@ import {
 import { keyFor, newSubject, putSubject, type Subject } from './subject.ts';
 
 const timers = new HurriedTimers();
-let gateway: TestGateway;
 
-beforeAll(async () => {
-  gateway = await startTestGateway({ timers });
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway({ timers }));
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;

@@ -1,64 +1,48 @@
-import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
-import { ENDPOINTS, GET_CALL, GET_REPORT } from './endpoints.ts';
-import { keyFor, newSubject, putSubject, type Subject } from './subject.ts';
+import { describe, expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
+import { type Reply, startTestGateway } from '../../support/gateway.ts';
+import { aScorecard, aScoredCard, aTranscript, dealInsights } from '../../support/records.ts';
+import { ENDPOINTS, type EndpointRow, GET_CALL, GET_REPORT } from './endpoints.ts';
+import { keyFor, newSubject, putSubject, readerOf, type Subject } from './subject.ts';
 
-let gateway: TestGateway;
+const gateway = await forFile(startTestGateway());
 
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
-
-const DECODERS = { br: brotliDecompressSync, zstd: zstdDecompressSync, gzip: gunzipSync } as const;
+const CODINGS = ['br', 'zstd', 'gzip'] as const;
 const LONG_TITLE = 'Gespräch über 😀 '.repeat(100);
 
 /** One whose every body is worth compressing. */
 function putLong(): Subject {
   const subject = putSubject(gateway.store, newSubject(), { title: LONG_TITLE });
   const part = { evaluationId: subject.id, workspaceId: subject.workspaceId };
-  const text = LONG_TITLE;
+  const scorecard = { name: LONG_TITLE, sections: [] };
   gateway.store.put({
-    transcripts: [{ ...part, format: 'speaker_text', body: `Riley: ${text}` }],
-    scoredCards: [
-      {
-        ...part,
-        scorecard: { name: text, sections: [] },
-        coachingPlan: {
-          focusArea: { biggestImprovementOpportunity: '', recommendation: '', tryThis: '', questionSuggestions: [] },
-          strengths: [],
-          areasForImprovement: [],
-        },
-      },
-    ],
-    dealInsights: [{ ...part, permalink: '', insights: { text } }],
-    scorecards: [{ _id: subject.scorecardId, workspaceId: subject.workspaceId, name: text, rubric: {} }],
+    transcripts: [aTranscript({ ...part, body: `Riley: ${LONG_TITLE}` })],
+    scoredCards: [aScoredCard({ ...part, scorecard })],
+    dealInsights: [dealInsights({ ...part, insights: { text: LONG_TITLE } })],
+    scorecards: [aScorecard({ _id: subject.scorecardId, workspaceId: subject.workspaceId, name: LONG_TITLE })],
   });
   return subject;
 }
 
-async function reader(path: (subject: Subject) => string, subject = putLong()) {
-  const key = await keyFor(gateway, subject);
+async function reader(endpoint: EndpointRow, subject = putLong()) {
+  const { ask } = await readerOf(gateway, endpoint, { subject });
   return (accept?: string): Promise<Reply> =>
-    gateway.get(path(subject), { key, headers: accept === undefined ? {} : { 'accept-encoding': accept } });
+    ask({ headers: accept === undefined ? {} : { 'accept-encoding': accept } });
 }
 
 describe.each(ENDPOINTS)('$name', (endpoint) => {
   test('C5: br, zstd and gzip hold the bytes of identity, and each has an ETag of its own', async () => {
-    const ask = await reader(endpoint.path);
+    const ask = await reader(endpoint);
     const plain = await ask();
     expect(plain.headers['content-encoding']).toBeUndefined();
     expect(plain.headers.etag).toMatch(/^"[A-Za-z0-9_-]{27}"$/);
-    for (const [coding, decode] of Object.entries(DECODERS)) {
+    for (const coding of CODINGS) {
       const coded = await ask(coding);
-      expect(coded.status).toBe(200);
-      expect(coded.headers['content-encoding']).toBe(coding);
+      expect([coded.status, coded.headers['content-encoding']]).toEqual([200, coding]);
       expect(coded.headers['content-length']).toBe(String(coded.bytes.length));
       expect(coded.bytes.length).toBeLessThan(plain.bytes.length);
-      expect(decode(coded.bytes).equals(plain.bytes)).toBe(true);
+      expect(coded.text).toBe(plain.text);
       expect(coded.headers.etag).toBe(`${plain.headers.etag?.slice(0, -1)}-${coding}"`);
-      expect(coded.headers.vary).toBe('Authorization, Accept-Encoding');
     }
   });
 });
@@ -89,7 +73,7 @@ test.each([
   ['*', 'br'],
   ['*;q=0.1', 'br'],
 ] as const)('Accept-Encoding %j is answered with %s', async (accept, coding) => {
-  const ask = await reader(GET_CALL.path);
+  const ask = await reader(GET_CALL);
   const reply = await ask(accept);
   expect(reply.status).toBe(200);
   expect(reply.headers['content-encoding']).toBe(coding);
@@ -97,7 +81,7 @@ test.each([
 });
 
 test('a short body is sent as it is, whatever is accepted', async () => {
-  const ask = await reader(GET_REPORT.path, putSubject(gateway.store));
+  const ask = await reader(GET_REPORT, putSubject(gateway.store));
   const [coded, plain] = [await ask('br, gzip'), await ask()];
   expect(plain.bytes.length).toBeLessThan(1024);
   expect(coded.headers['content-encoding']).toBeUndefined();
@@ -115,7 +99,7 @@ test.each(['br', 'gzip'])('errors are never coded: %s', async (coding) => {
 });
 
 test('many readers of one coding at once get the same bytes', async () => {
-  const ask = await reader(GET_CALL.path);
+  const ask = await reader(GET_CALL);
   const replies = await Promise.all(Array.from({ length: 20 }, (_, i) => ask(i % 2 === 0 ? 'br' : 'zstd')));
   expect(new Set(replies.map(({ bytes }) => bytes.toString('base64'))).size).toBe(2);
   expect(new Set(replies.map(({ text }) => text)).size).toBe(1);

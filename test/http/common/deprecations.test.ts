@@ -1,9 +1,10 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
 import { z } from 'zod';
-import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import { GET_CALL, GET_REPORT, GET_REPORT_SCORECARD, LIST_CALLS, LIST_REPORTS } from './endpoints.ts';
 import { pickHeaders } from './headers.ts';
 import { keyFor, newSubject, putSubject } from './subject.ts';
@@ -24,19 +25,11 @@ const OF_V1 = {
   link: '<https://docs.example/v1>; rel="deprecation"',
 };
 
-let folder: string;
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'evalgate-deprecations-'));
-  const file = join(folder, 'evalgate.yaml');
-  await writeFile(file, JSON.stringify(SETTINGS));
-  gateway = await startTestGateway({ env: { CONFIG_FILE: file } });
-});
-afterAll(async () => {
-  await gateway.close();
-  await rm(folder, { recursive: true });
-});
+const folder = await mkdtemp(join(tmpdir(), 'evalgate-deprecations-'));
+const file = join(folder, 'evalgate.yaml');
+await writeFile(file, JSON.stringify(SETTINGS));
+const gateway = await forFile(startTestGateway({ env: { CONFIG_FILE: file } }));
+afterAll(() => rm(folder, { recursive: true }));
 
 function noticesOf(reply: Reply): Record<string, unknown> {
   const notices = pickHeaders(reply, ['deprecation', 'sunset']);

@@ -134,6 +134,26 @@ export const PARTS: readonly EndpointRow[] = SINGLE_READS.filter(({ resource }) 
   ['transcript', 'scorecard', 'dealInsights'].includes(resource),
 );
 
+/** What errors say that are alike at every endpoint. */
+export const TEXTS = {
+  missing: 'No API key was given. Send it as "Authorization: Bearer <API key>".',
+  notBearer: 'The Authorization header must be of the form "Bearer <API key>".',
+  empty: 'The Authorization header holds no API key. Send it as "Authorization: Bearer <API key>".',
+  invalid: 'The API key is not valid.',
+  tooManyFailures: 'Too many requests from this address had no valid API key. Try again later.',
+  inactive: 'This API key may not be used: it is deprecated, revoked or expired.',
+  noAddress: 'There is no such address in this API. GET /docs describes it.',
+  limited: 'The rate limit of this API key is used up. Try again after the time in Retry-After.',
+  cannotCheck: 'API keys cannot be checked at the moment. Try again later.',
+  timeout: 'The evaluation store did not answer in time. Try again later.',
+  unreachable: 'The evaluation store cannot be reached at the moment. Try again later.',
+  failing: 'The evaluation store is failing at the moment. Try again later.',
+  garbled: 'The evaluation store sent an invalid answer. Try again later.',
+  malformed: 'The evaluation store sent an answer that cannot be used.',
+  shielded: 'The gateway is shielding the evaluation store from too many requests. Try again later.',
+  methodNotAllowed: (method: string): string => `The method ${method} is not allowed here; use GET or HEAD.`,
+} as const;
+
 /** The exact body of an error: v1's form, v2's, and that of v1's list for 400 and 500 (S3). */
 export function errorText({ surface, name }: EndpointRow, status: number, message: string): string {
   const text = JSON.stringify(message);

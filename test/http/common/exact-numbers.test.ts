@@ -1,6 +1,6 @@
 /** Numbers in what is published unchanged (`deal_insights`, a rubric's `content`) keep the text that the store sent. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { BACKENDS, CacheWorld, type Reader } from '../../support/cache-world.ts';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { BACKENDS, World, type Reader } from '../../support/world.ts';
 import { type EndpointRow, GET_CALL_SCORECARD, GET_REPORT_DEAL_INSIGHTS, GET_RUBRIC } from './endpoints.ts';
 
 /** As the store writes them. */
@@ -25,7 +25,7 @@ const OPEN: readonly (readonly [endpoint: EndpointRow, member: string, name: str
   [GET_RUBRIC, 'rubric', '"content":'],
 ];
 
-let world: CacheWorld;
+let world: World;
 
 /** The store answers with its own record, whose open member is that text. */
 function answerWith({ subject }: Reader, member: string, text: string): () => void {
@@ -43,9 +43,9 @@ function answerWith({ subject }: Reader, member: string, text: string): () => vo
 
 describe.each(BACKENDS)('with %s', (kind) => {
   beforeAll(async () => {
-    world = await CacheWorld.start(kind);
+    world = await World.start(kind);
+    return () => world.close();
   });
-  afterAll(() => world.close());
   beforeEach(() => world.clock.advance(1000));
 
   test.each(OPEN)('%o: from the store, memory, the shared cache, after a 304 and in each coding', async (...row) => {
@@ -89,9 +89,9 @@ describe.each(BACKENDS)('with %s', (kind) => {
 
 describe('what is not JSON stays so', () => {
   beforeAll(async () => {
-    world = await CacheWorld.start('memory');
+    world = await World.start('memory');
+    return () => world.close();
   });
-  afterAll(() => world.close());
 
   test.each([
     '00000000000000000001',

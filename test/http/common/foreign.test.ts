@@ -1,17 +1,13 @@
 /** A key learns nothing about records of workspaces that it may not see, whatever is cached, failing or broken. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { describe, expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
+import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import type { StoreServer } from '../../support/store-server.ts';
 import { type EndpointRow, GET_RUBRIC, SINGLE_READS } from './endpoints.ts';
 import { uncountedHeaders } from './headers.ts';
 import { keyFor, newSubject, putSubject, type Subject } from './subject.ts';
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 
 const MINUTE = 60_000;
 /** Past the stale time of all but a transcript, and within every error time. */

@@ -1,14 +1,17 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type RawReply, type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
+import { type RawReply, type Reply, startTestGateway } from '../../support/gateway.ts';
 import { isOfTemplate } from '../../support/store-templates.ts';
 import {
   ENDPOINTS,
   type EndpointRow,
+  errorText,
   GET_CALL,
   GET_CALL_TRANSCRIPT,
   GET_REPORT,
   LIST_CALLS,
   LIST_REPORTS,
+  TEXTS,
 } from './endpoints.ts';
 import {
   HOSTILE_HEADER_LINES,
@@ -17,18 +20,11 @@ import {
   HOSTILE_REQUEST_LINES,
   HOSTILE_SEGMENTS,
 } from './hostile-inputs.ts';
-import { keyFor, newSubject, putSubject, type Subject } from './subject.ts';
+import { keyFor, newSubject, putSubject } from './subject.ts';
 
-let gateway: TestGateway;
-let subject: Subject;
-let key: string;
-
-beforeAll(async () => {
-  gateway = await startTestGateway({ env: { TRUSTED_PROXIES: '127.0.0.1/32' } });
-  subject = putSubject(gateway.store, newSubject('11111111-1111-4111-8111-111111111111'));
-  key = await keyFor(gateway, subject);
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway({ env: { TRUSTED_PROXIES: '127.0.0.1/32' } }));
+const subject = putSubject(gateway.store, newSubject('11111111-1111-4111-8111-111111111111'));
+const key = await keyFor(gateway, subject);
 beforeEach(() => {
   // Absence is remembered for 15 s: each test sees its own calls.
   gateway.clock.advance(20_000);
@@ -67,9 +63,9 @@ function ask(path: string, surface: 'v1' | 'v2', headers: Readonly<Record<string
 }
 
 const NO_ADDRESS = {
-  v1: '{"error":"There is no such address in this API. GET /docs describes it."}',
-  v2: '{"error":{"message":"There is no such address in this API. GET /docs describes it."}}',
-} as const;
+  v1: errorText(GET_REPORT, 404, TEXTS.noAddress),
+  v2: errorText(GET_CALL, 404, TEXTS.noAddress),
+};
 
 /** Every endpoint's path with something else in place of one of its parameters. */
 function pathsWith(segment: string): readonly (readonly [EndpointRow, string])[] {

@@ -3,16 +3,13 @@
  * header ever holds anything of a workspace that the key may not see, or of a surface whose scope it lacks.
  */
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
 import { cases } from '../../support/cases.ts';
 import { stepOf } from '../../support/isolation-steps.ts';
 import { IsolationWorld } from '../../support/isolation-world.ts';
 
-let world: IsolationWorld;
-beforeAll(async () => {
-  world = await IsolationWorld.start();
-});
-afterAll(() => world.close());
+const world = await forFile(IsolationWorld.start());
 
 test('K5, K6, K7, C4: no interleaving of readers ever shows one what is not its own', async () => {
   const { tally } = world;

@@ -1,21 +1,21 @@
 /** KEYS_SOURCE=upstream: a key that the registry does not know is looked up at the store. */
 import { randomUUID } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { forTest } from '../../support/opened.ts';
 import type { ApiKeyRecord } from '../../../src/domain/records.ts';
 import { hashToken, newToken } from '../../../src/keys/token.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { anApiKeyRecord, WORKSPACE_A } from '../../support/records.ts';
+import { errorText, LIST_CALLS, TEXTS } from './endpoints.ts';
 import { importKey } from './keys.ts';
 import { newSubject } from './subject.ts';
 
 const GRACE_MS = 600_000;
-const CANNOT_CHECK = '{"error":{"message":"API keys cannot be checked at the moment. Try again later."}}';
 
 let gateway: TestGateway;
 beforeEach(async () => {
-  gateway = await startTestGateway({ env: { KEYS_SOURCE: 'upstream', TRUSTED_PROXIES: '127.0.0.1/32' } });
+  gateway = await forTest(startTestGateway({ env: { KEYS_SOURCE: 'upstream', TRUSTED_PROXIES: '127.0.0.1/32' } }));
 });
-afterEach(() => gateway.close());
 
 /** Puts a key into the store; returns its token. */
 function put(record: Partial<ApiKeyRecord> = {}, token: string = newToken()): string {
@@ -195,7 +195,8 @@ describe('when the store cannot be asked', () => {
     expect(await use(known)).toBe(200);
     misbehave();
     const reply = await gateway.get('/v2/calls', { key: unknown });
-    expect([reply.status, reply.text]).toEqual([500, CANNOT_CHECK]);
+    expect([reply.status, reply.headers['x-error-code']]).toEqual([500, 'keys_unavailable']);
+    expect(reply.text).toBe(errorText(LIST_CALLS, 500, TEXTS.cannotCheck));
     gateway.clock.advance(61_000);
     expect(await use(known)).toBe(200);
     for (const key of [known, unknown]) expect(gateway.logLines.join('')).not.toContain(hashToken(key));

@@ -1,8 +1,9 @@
 /** The form and the levels of the log, and what never stands in it when the store or Redis is out of reach. */
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
+import { forTest } from '../../support/opened.ts';
 import { configFile, logOf } from '../../support/admin.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { createStoreServer } from '../../support/store-server.ts';
@@ -15,10 +16,9 @@ const SOME_TEXT: unknown = expect.any(String);
 const FRAMES: unknown = expect.stringMatching(/^at /);
 
 let gateway: TestGateway;
-afterEach(() => gateway.close());
 
 async function start(env: Readonly<Record<string, string>>): Promise<void> {
-  gateway = await startTestGateway({ env });
+  gateway = await forTest(startTestGateway({ env }));
 }
 
 const lineSchema = z.looseObject({ level: z.string(), msg: z.string(), time: z.iso.datetime(), pid: z.number() });

@@ -1,19 +1,16 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
 import { z } from 'zod';
 import { newToken } from '../../../src/keys/token.ts';
-import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import { ENDPOINTS, GET_CALL, LIST_REPORTS } from './endpoints.ts';
 import { deprecateKey } from './keys.ts';
 import { newSubject, putSubject, type Subject } from './subject.ts';
 
-let gateway: TestGateway;
 let subject: Subject;
 let key: { readonly keyId: string; readonly token: string };
 
-beforeAll(async () => {
-  gateway = await startTestGateway({ env: { LOG_LEVEL: 'trace' } });
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway({ env: { LOG_LEVEL: 'trace' } }));
 beforeEach(async () => {
   subject = putSubject(gateway.store);
   key = await gateway.issue({ workspaceIds: [subject.workspaceId], perMinute: 1000, perHour: 1000 });

@@ -1,17 +1,14 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
 import { z } from 'zod';
-import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import { anEvaluation, aTranscript } from '../../support/records.ts';
 import { GET_CALL, GET_CALL_TRANSCRIPT, GET_REPORT, LIST_CALLS, LIST_REPORTS } from './endpoints.ts';
 import { keyFor, newId, newSubject, putSubject, type Subject } from './subject.ts';
 
-let gateway: TestGateway;
 let subject: Subject;
 
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 /** A workspace with one whole record in it; and a new hour, in which records without an id have a line again. */
 beforeEach(() => {
   gateway.clock.advance(3_600_000);

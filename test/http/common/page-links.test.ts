@@ -1,16 +1,12 @@
 /** A4: lists and transcript pages carry the links to the first, previous, next and last page, as far as there are such. */
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
+import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import { anEvaluation, aTranscript } from '../../support/records.ts';
 import { newSubject } from './subject.ts';
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 
 function linksOf(reply: Reply): Readonly<Record<string, string>> {
   const links = String(reply.headers['link'] ?? '').matchAll(/<([^>]*)>; rel="([a-z]+)"/g);

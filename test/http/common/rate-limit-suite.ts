@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { hashToken, newToken } from '../../../src/keys/token.ts';
 import type { Reply, TestGateway } from '../../support/gateway.ts';
-import { nth } from '../../support/gateway-fleet.ts';
+import { nth } from '../../support/world.ts';
 import {
   headersByTheBook,
   HOUR_MICROS,

@@ -1,9 +1,10 @@
 /** The rate limit with quotas in memory: by the clock of the test, so that every answer is exact. */
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { forTest } from '../../support/opened.ts';
 import { cases } from '../../support/cases.ts';
 import { startTestGateway } from '../../support/gateway.ts';
-import { nth } from '../../support/gateway-fleet.ts';
+import { nth } from '../../support/world.ts';
 import { HOUR_MICROS, MINUTE_MICROS, QuotaOracle } from '../../support/quota-oracle.ts';
 import {
   anyLimits,
@@ -49,7 +50,7 @@ const waits = fc.array(
 );
 
 test('R1 to R4: on any walk along the edges of the windows every answer is exact to the microsecond', async () => {
-  const door = await openMemory();
+  const door = await forTest(openMemory());
   const gateway = nth(door.gateways, 0);
   await fc.assert(
     fc.asyncProperty(anyLimits, waits, fc.integer({ min: 1, max: 3 }), async (limits, steps, burst) => {
@@ -63,11 +64,10 @@ test('R1 to R4: on any walk along the edges of the windows every answer is exact
     }),
     { numRuns: cases(15) },
   );
-  await door.close();
 }, 120_000);
 
 test('R2: Retry-After is true to the second: one second earlier is too early, then one request is admitted', async () => {
-  const door = await openMemory();
+  const door = await forTest(openMemory());
   const gateway = nth(door.gateways, 0);
   const limitsArbitrary = fc.record({
     perMinute: fc.integer({ min: 1, max: 4 }),
@@ -91,11 +91,10 @@ test('R2: Retry-After is true to the second: one second earlier is too early, th
     }),
     { numRuns: cases(15) },
   );
-  await door.close();
 }, 120_000);
 
 test('R1: a clock that goes back admits nothing extra', async () => {
-  const door = await openMemory();
+  const door = await forTest(openMemory());
   const gateway = nth(door.gateways, 0);
   const key = new SettableKey(gateway);
   await key.setLimits({ perMinute: 2, perHour: 9 });
@@ -105,5 +104,4 @@ test('R1: a clock that goes back admits nothing extra', async () => {
     statuses.push((await key.ask()).status);
   }
   expect(statuses).toEqual([200, 200, 429, 429]);
-  await door.close();
 });

@@ -1,11 +1,12 @@
 /** Which answers of the store are taken, and up to which size and shape. */
 import { gzipSync } from 'node:zlib';
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
+import { forFile } from '../../support/opened.ts';
 import { z } from 'zod';
 import type { Reply } from '../../support/gateway.ts';
 import { anEvaluation, aScorecard, aTranscript, dealInsights } from '../../support/records.ts';
-import { linesOf, openUpstreamGateway, type UpstreamGateway } from '../../support/upstream-settings.ts';
+import { linesOf, openUpstreamGateway } from '../../support/upstream-settings.ts';
 import {
   ENDPOINTS,
   GET_CALL,
@@ -19,15 +20,9 @@ import { keyFor, newSubject, putSubject, type Subject } from './subject.ts';
 const MAX_BYTES = 3_000_000;
 const INTERNAL = ['modelRun', 'reviewerNotes', 'costCents', 'internalFlags'];
 
-let gateway: UpstreamGateway;
-let subject: Subject;
-let key: string;
-beforeAll(async () => {
-  gateway = await openUpstreamGateway({ maxResponse: `${MAX_BYTES}B` });
-  subject = newSubject();
-  key = await keyFor(gateway, subject);
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(openUpstreamGateway({ maxResponse: `${MAX_BYTES}B` }));
+const subject = newSubject();
+const key = await keyFor(gateway, subject);
 
 /** A record of one's own at the endpoint, asked for for the first time, answered by these bytes. */
 async function readAs(
@@ -313,6 +308,7 @@ test.each([
   ['Tue, 03 Nov 2026 11:59:00 GMT', '1'],
   [' 120 ', '120'],
   ['999999', '3600'],
+  ['0', '1'],
   ['Wed, 04 Nov 2026 12:00:00 GMT', '3600'],
   ['-1', '5'],
   ['1.5', '5'],
@@ -327,19 +323,25 @@ test.each([
   expect([reply.status, reply.headers['retry-after']]).toEqual([500, expected]);
 });
 
-test.each([201, 206, 410])('status %i is a failure, whatever its body', async (status) => {
-  const end = gateway.store.override(/^/, (_request, response) =>
-    response.writeHead(status).end('{"code":"NOT_FOUND"}'),
-  );
-  const reply = await gateway.read(newSubject().id);
-  end();
-  expect([reply.status, await gateway.failureOf(reply)]).toEqual([
-    500,
-    `the store answered evaluation with ${status} NOT_FOUND`,
-  ]);
-});
+test.each([201, 204, 206, 301, 302, 303, 304, 307, 308, 400, 401, 403, 410, 503])(
+  'C7: status %i is a failure, whatever its body, and no redirect is followed',
+  async (status) => {
+    const end = gateway.store.override(/^/, (_request, response) =>
+      response.writeHead(status, { location: '/internal/v1/evaluations' }).end('{"code":"NOT_FOUND"}'),
+    );
+    const before = gateway.store.calls();
+    const reply = await gateway.read(newSubject().id);
+    end();
+    expect([reply.status, await gateway.failureOf(reply)]).toEqual([
+      500,
+      expect.stringContaining(`the store answered evaluation with ${status}`),
+    ]);
+    expect(gateway.store.calls() - before).toBe(1);
+  },
+);
 
 test.each([
+  ['a page', '<h1>NOT_FOUND</h1>'],
   ['a code of another case', '{"code":"not_found"}'],
   ['no code', '{"message":"x"}'],
   ['a code that is no string', '{"code":["NOT_FOUND"]}'],

@@ -297,6 +297,7 @@ describe('the circuit of all', () => {
     expect(await isOpenForAll()).toBe(true);
     const before = gateway.store.calls();
     expect([await other.readOne(), gateway.store.calls()]).toEqual([500, before]);
+    expect(await gateway.metric('evalgate_store_calls_refused_total{reason="store-failing"}')).toBe(1);
     const opened = 'the store is failing: the circuit is open';
     expect(linesOf(gateway).filter(({ msg }) => msg.startsWith(opened))).toHaveLength(1);
     expect((await gateway.admin('GET', '/readyz')).text).toContain('the circuit is open: one probe per second');

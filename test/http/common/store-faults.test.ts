@@ -1,5 +1,6 @@
 /** A store that misbehaves in every way the sample knows: a clear 500 or the copy held, the reason in the log, and no more. */
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { forTest } from '../../support/opened.ts';
 import { MISBEHAVIOURS, type Misbehaviour } from '../../../src/sample/faults.ts';
 import { startTestGateway } from '../../support/gateway.ts';
 import { createStoreServer } from '../../support/store-server.ts';
@@ -174,8 +175,7 @@ test('the body of an error is not waited for longer than a second, and its Retry
 });
 
 test('a gateway that stops ends the calls that nobody waits for, and closes every connection', async () => {
-  const store = await createStoreServer();
-  onTestFinished(() => store.close());
+  const store = await forTest(createStoreServer());
   const gateway = await startTestGateway({ store });
   const key = await gateway.issueKey();
   const [id = ''] = putCalls(gateway, 1);

@@ -1,6 +1,7 @@
 /** C7: how the store is doing, as /readyz and the log say, by the outcome of real calls only. */
 import { expect, test, vi } from 'vitest';
 import { z } from 'zod';
+import { logOf, samplesOf } from '../../support/admin.ts';
 import { linesOf, putCalls, startUpstreamGateway, type UpstreamGateway } from '../../support/upstream-settings.ts';
 
 const readySchema = z.object({ dependencies: z.array(z.looseObject({ name: z.string() })) });
@@ -17,8 +18,11 @@ const degraded = (detail: string, since = START) => ({ name: 'store', status: 'd
 test('a store that was not asked is unknown, and one that answered is well, whatever the answer', async () => {
   const gateway = await startUpstreamGateway();
   const [id = ''] = putCalls(gateway, 1);
+  const up = 'evalgate_dependency_up{dependency="store"}';
   expect(await healthOf(gateway)).toMatchObject({ status: 'unknown', detail: 'not called yet' });
+  expect(await samplesOf(gateway, up)).toEqual({});
   await gateway.read(id);
+  expect(await samplesOf(gateway, up)).toEqual({ [up]: 1 });
   expect(await healthOf(gateway)).toEqual(ok('last call was answered: status 200'));
   await gateway.read('none');
   expect(await healthOf(gateway)).toEqual(ok('last call was answered: status 404'));
@@ -74,6 +78,8 @@ test('it is well again once no call has failed for 5 s, since the first that wen
   );
   gateway.clock.advance(1);
   expect(await healthOf(gateway)).toEqual(ok('last call was answered: status 404', '2026-01-15T12:00:02.000Z'));
+  expect(logOf(gateway, 'the store is failing')).toHaveLength(1);
+  expect(logOf(gateway, 'the store answers again')).toEqual([{ level: 'info', dependency: 'store', lastedMs: 2000 }]);
 });
 
 test('a store that fails now and then is failing all the time', async () => {

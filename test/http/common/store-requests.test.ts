@@ -1,5 +1,6 @@
 /** The requests that the gateway sends to the store, to the last header. */
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { forFile, forTest } from '../../support/opened.ts';
 import { hashToken, newToken } from '../../../src/keys/token.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { anApiKeyRecord } from '../../support/records.ts';
@@ -8,11 +9,7 @@ import { putCalls, startUpstreamGateway } from '../../support/upstream-settings.
 import { ENDPOINTS, GET_CALL, LIST_CALLS, LIST_REPORTS } from './endpoints.ts';
 import { keyFor, newSubject, putSubject, type Subject } from './subject.ts';
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 
 function lastRequest({ store }: TestGateway = gateway): SeenRequest {
   const request = store.requests.at(-1);
@@ -36,7 +33,18 @@ test.each(ENDPOINTS)(
     const subject = putSubject(gateway.store);
     const key = await keyFor(gateway, subject);
     const before = gateway.store.calls();
-    const headers = { cookie: 'a=b', 'x-forwarded-for': '192.0.2.1', 'accept-language': 'de', 'x-secret': 'c' };
+    const headers = {
+      cookie: 'a=b',
+      'x-forwarded-for': '192.0.2.1',
+      'user-agent': 'secret-agent',
+      referer: 'https://secret.example/',
+      'accept-language': 'de',
+      'x-secret': 'c',
+      'cache-control': 'no-cache',
+      'if-none-match': '"secret"',
+      baggage: 'secret=1',
+      tracestate: 'secret=1',
+    };
     const reply = await gateway.get(endpoint.path(subject), { key, headers });
     expect(reply.status).toBe(200);
     expect(gateway.store.calls() - before).toBe(1);
@@ -76,8 +84,7 @@ test('with KEYS_SOURCE=upstream an API key is asked for by its hash, and never s
   const { store } = gateway;
   const token = newToken();
   store.put({ apiKeys: { [hashToken(token)]: anApiKeyRecord() } });
-  const reader = await startTestGateway({ store, env: { KEYS_SOURCE: 'upstream' } });
-  onTestFinished(() => reader.close());
+  const reader = await forTest(startTestGateway({ store, env: { KEYS_SOURCE: 'upstream' } }));
   const reply = await reader.get('/v2/calls', { key: token });
   expect(reply.status).toBe(200);
   const [key, list] = store.requests.slice(-2);

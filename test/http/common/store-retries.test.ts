@@ -1,5 +1,6 @@
 /** Repetitions: few, only of what can succeed, and never sooner than the store asks for. */
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import { systemTimers, type Timers } from '../../../src/time/timers.ts';
 import { putCalls, startUpstreamGateway, type UpstreamGateway } from '../../support/upstream-settings.ts';
 
 const start = (upstream: object = {}): Promise<UpstreamGateway> =>
@@ -56,19 +57,22 @@ test.each([
 });
 
 test.each([503, 429])('%i: a repetition waits for as long as the Retry-After of the store says', async (status) => {
-  const gateway = await start();
+  const repetitions: (() => void)[] = [];
+  const after: Timers['after'] = (delayMs, run) => {
+    if (delayMs < 2000 || delayMs > 2200) return systemTimers.after(delayMs, run);
+    repetitions.push(run);
+    return () => {};
+  };
+  const gateway = await startUpstreamGateway({ retryPercent: 100 }, { timers: { after } });
   const [id = ''] = putCalls(gateway, 1);
-  let failures = 0;
-  const path = `/internal/v1/evaluations/${id}`;
-  const mend = gateway.store.override(path, (_request, response) => {
-    failures += 1;
-    mend();
-    response.writeHead(status, { 'retry-after': '1' }).end();
-  });
-  expect((await gateway.read(id)).status).toBe(200);
-  const [first = 0, second = 0] = gateway.store.requests.map(({ arrivedAtMs }) => arrivedAtMs);
-  expect([failures, gateway.store.calls()]).toEqual([1, 2]);
-  expect(second - first).toBeGreaterThanOrEqual(1000);
+  const mend = gateway.store.fail(status, { 'retry-after': '2' });
+  const reply = gateway.read(id);
+  await vi.waitFor(() => expect(repetitions).toHaveLength(1));
+  mend();
+  expect(gateway.store.calls()).toBe(1);
+  repetitions[0]?.();
+  expect((await reply).status).toBe(200);
+  expect(gateway.store.calls()).toBe(2);
 });
 
 test('upstream.timeout is for the call and its repetitions together', async () => {

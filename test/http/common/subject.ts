@@ -1,9 +1,10 @@
 /** A workspace with one of everything, made anew, so that no test sees the records, the cache or the quota of another. */
 import { randomUUID } from 'node:crypto';
 import type { EvaluationRecord } from '../../../src/domain/records.ts';
-import type { KeyRequest, TestGateway } from '../../support/gateway.ts';
+import type { Ask, KeyRequest, Reply, TestGateway } from '../../support/gateway.ts';
 import { anEvaluation, aScorecard, aScoredCard, aTranscript, dealInsights } from '../../support/records.ts';
 import type { StoreServer } from '../../support/store-server.ts';
+import type { EndpointRow } from './endpoints.ts';
 
 export interface Subject {
   readonly workspaceId: string;
@@ -51,4 +52,17 @@ export function keyFor(
   wanted: KeyRequest = {},
 ): Promise<string> {
   return gateway.issueKey({ workspaceIds: [workspaceId], perMinute: PLENTY, perHour: PLENTY, ...wanted });
+}
+
+/** A key that reads one endpoint of a subject, which is in the store unless it was made before. */
+export async function readerOf(
+  gateway: TestGateway,
+  { path: pathOf }: Pick<EndpointRow, 'path'>,
+  { subject = putSubject(gateway.store), ...wanted }: KeyRequest & { readonly subject?: Subject } = {},
+) {
+  const key = await keyFor(gateway, subject, wanted);
+  const path = pathOf(subject);
+  const ask = (how: Ask & { readonly query?: string } = {}): Promise<Reply> =>
+    gateway.get(path + (how.query ?? ''), { key, ...how });
+  return { subject, key, path, ask };
 }

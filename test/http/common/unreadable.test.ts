@@ -1,15 +1,12 @@
 /** Input that no layer of the application sees: Node rejects it, and the answer still has the public form. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
+import { startTestGateway } from '../../support/gateway.ts';
 import { anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../../support/records.ts';
 
 const TOO_LARGE = 'The request could not be read: its address and headers are too large.';
 
-let gateway: TestGateway;
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 
 test.each([
   ['a header line that is none', 'GET /v1 HTTP/1.1\r\nHost: a\r\nno header\r\n\r\n', 'it is not proper HTTP'],

@@ -1,5 +1,6 @@
 /** The data of the sample store: the same for the same seed, with everything that the interface allows or warns of. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { forFile } from '../../support/opened.ts';
 import { z } from 'zod';
 import {
   dealInsightsSchema,
@@ -38,13 +39,8 @@ async function everything(sample: RunningSample): Promise<string> {
   return JSON.stringify([await listAll(sample), texts]);
 }
 
-let sample: RunningSample;
-let items: readonly Record<string, unknown>[];
-beforeAll(async () => {
-  sample = await openSample({ data: createSampleData({ seed: 1, evaluations: 2000 }) });
-  items = await listAll(sample);
-});
-afterAll(() => sample.close());
+const sample = await forFile(openSample({ data: createSampleData({ seed: 1, evaluations: 2000 }) }));
+const items = await listAll(sample);
 
 /** Null if the store has no such part. */
 async function partOf<S extends z.ZodType>(path: string, schema: S): Promise<z.output<S> | null> {

@@ -2,19 +2,15 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { PROBLEMS, VARIABLES } from './variables.ts';
 
 /** Settings that others need to be allowed. */
 const COMPANIONS = { UPSTREAM_URL: 'http://store', UPSTREAM_TOKEN: 'x', REDIS_URL: 'redis://h' };
 
-let folder: string;
-let file: string;
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'evalgate-config-'));
-  file = join(folder, 'my.yaml');
-});
+const folder = await mkdtemp(join(tmpdir(), 'evalgate-config-'));
+const file = join(folder, 'my.yaml');
 afterAll(() => rm(folder, { recursive: true }));
 
 type Env = Readonly<Record<string, string>>;

@@ -1,20 +1,20 @@
 /**
- * Gateways in front of one store, with one clock: a single one that keeps everything in memory, or two over one Redis.
- * A suite that reads `here` and `there` holds for both.
+ * The world of a test: gateways in this process in front of one store, with one clock: one that keeps everything in memory, or
+ * several over one Redis. A suite that reads `here` and `there` holds for both.
  *
- *     const world = await CacheWorld.start('redis');
+ *     const world = await forFile(World.start('redis'));
  *     const reader = await world.reader(GET_CALL);
- *     expect(await reader.ask(world.here)).toMatchObject({ status: 200 });
- *     ... await world.close();
+ *     expect(await reader.ask(world.there)).toMatchObject({ status: 200 });
  */
 import assert from 'node:assert/strict';
 import { expect, vi } from 'vitest';
 import { z } from 'zod';
+import { systemTimers } from '../../src/time/timers.ts';
 import { type EndpointRow, GET_RUBRIC } from '../http/common/endpoints.ts';
 import { keyFor, newSubject, putSubject, type Subject } from '../http/common/subject.ts';
+import { readinessOf } from './admin.ts';
 import { type Reply, startTestGateway, TEST_CONFIG, type TestGateway, type TestGatewayOptions } from './gateway.ts';
-import { systemTimers, type Timers } from '../../src/time/timers.ts';
-import { ManualClock } from './manual-clock.ts';
+import { ManualClock, RunningClock } from './manual-clock.ts';
 import { connectToAny, namesIn, type TestClient } from './redis/client.ts';
 import { startRedis, type TestRedis } from './redis.ts';
 import { aScorecard } from './records.ts';
@@ -23,8 +23,10 @@ import { createStoreServer, type SeenRequest, sendJson, type StoreServer } from 
 export const BACKENDS = ['memory', 'redis'] as const;
 export type BackendKind = (typeof BACKENDS)[number];
 
-/** How long a change may take to reach the other gateway unless the test names a time, with room for a busy machine. */
-const WITHIN_MS = 10_000;
+/** How long a test waits for what another process or Redis has to do. */
+export const WITHIN = { timeout: 15_000, interval: 10 };
+/** The same if another server has to take over. */
+export const FAILOVER = { timeout: 30_000, interval: 25 };
 
 const entrySchema = z.looseObject({ state: z.string(), ageMs: z.number(), ttlMs: z.number(), bytes: z.number() });
 const explainedSchema = z.looseObject({
@@ -41,6 +43,7 @@ const explainedSchema = z.looseObject({
   evicted: z.boolean(),
 });
 export type Explained = z.output<typeof explainedSchema>;
+const membersSchema = z.object({ members: z.array(z.object({ status: z.string() })) });
 
 /** The cache outcome of a reply. */
 export interface Seen {
@@ -60,13 +63,17 @@ export interface Reader {
   readonly calls: () => number;
 }
 
-export interface WorldOptions {
-  readonly env?: Readonly<Record<string, string>>;
+type GatewayOptions = Omit<TestGatewayOptions, 'store' | 'config'>;
+
+export interface WorldOptions extends GatewayOptions {
+  /** Two over a Redis, else one. */
+  readonly gateways?: number;
   /** Settings beside those that all test gateways have, as YAML. */
   readonly settings?: string;
+  /** The address of a Redis that the test itself started. */
+  readonly redisUrl?: string;
   /** Where the first gateway finds Redis, if not at its address. */
   readonly redisUrlHere?: (url: string) => Promise<string>;
-  readonly timers?: Timers;
 }
 
 interface Shared extends TestGatewayOptions {
@@ -74,59 +81,72 @@ interface Shared extends TestGatewayOptions {
   readonly clock: ManualClock;
 }
 
-export class CacheWorld {
+export class World {
   readonly kind: BackendKind;
   readonly store: StoreServer;
   readonly clock: ManualClock;
+  /** One of its own. */
   readonly redis: TestRedis | null;
   readonly gateways: TestGateway[] = [];
+  readonly #redisUrl: string | undefined;
   readonly #shared: Shared;
   readonly #knownLines = new Set<string>();
   #raw: TestClient | null = null;
   #witness: Reader | null = null;
 
-  private constructor(kind: BackendKind, redis: TestRedis | null, shared: Shared) {
-    this.kind = kind;
+  private constructor(redis: TestRedis | null, redisUrl: string | undefined, shared: Shared) {
+    this.kind = redisUrl === undefined ? 'memory' : 'redis';
     this.redis = redis;
+    this.#redisUrl = redisUrl;
     this.store = shared.store;
     this.clock = shared.clock;
     this.#shared = shared;
   }
 
-  static async start(kind: BackendKind, options: WorldOptions = {}): Promise<CacheWorld> {
-    const { env = {}, settings = '', redisUrlHere, timers = systemTimers } = options;
+  static async start(kind: BackendKind, options: WorldOptions = {}): Promise<World> {
+    const { env = {}, settings = '', redisUrl, redisUrlHere, gateways = kind === 'redis' ? 2 : 1 } = options;
+    const { timers = systemTimers, clock = new ManualClock() } = options;
     const store = await createStoreServer();
-    const redis = kind === 'redis' ? await startRedis() : null;
-    const config = TEST_CONFIG + settings;
-    const world = new CacheWorld(kind, redis, { env, config, timers, store, clock: new ManualClock() });
-    if (redis === null) await world.add();
-    else {
-      await world.add({ REDIS_URL: (await redisUrlHere?.(redis.url)) ?? redis.url });
-      await world.add();
-    }
+    const redis = kind === 'redis' && redisUrl === undefined ? await startRedis() : null;
+    const url = redis?.url ?? redisUrl;
+    const world = new World(redis, url, { env, config: TEST_CONFIG + settings, timers, store, clock });
+    const first = url !== undefined && redisUrlHere !== undefined ? { REDIS_URL: await redisUrlHere(url) } : {};
+    for (let index = 0; index < gateways; index += 1) await world.join({ env: index === 0 ? first : {} });
     return world;
   }
 
   /** One more gateway in front of the same store. */
-  async add(env: Readonly<Record<string, string>> = {}): Promise<TestGateway> {
-    const own = { ...(this.redis && { REDIS_URL: this.redis.url }), ...this.#shared.env, ...env };
-    const gateway = await startTestGateway({ ...this.#shared, env: own });
+  async join(more: GatewayOptions = {}): Promise<TestGateway> {
+    const { env } = this.#shared;
+    const redis = this.#redisUrl === undefined ? {} : { REDIS_URL: this.#redisUrl };
+    const gateway = await startTestGateway({ ...this.#shared, ...more, env: { ...redis, ...env, ...more.env } });
     this.gateways.push(gateway);
     return gateway;
   }
 
+  /** One gateway ends, and is no part of the world any more. */
+  async leave(gateway: TestGateway): Promise<void> {
+    this.gateways.splice(this.gateways.indexOf(gateway), 1);
+    await gateway.close();
+  }
+
   get here(): TestGateway {
-    return this.#gateway(0);
+    return this.gateway(0);
   }
 
   /** The other gateway; the same one if there is no Redis. */
   get there(): TestGateway {
-    return this.#gateway(1);
+    return this.gateway(1);
+  }
+
+  /** The gateway of that place, round and round. */
+  gateway(place: number): TestGateway {
+    return nth(this.gateways, place % this.gateways.length);
   }
 
   async raw(): Promise<TestClient> {
-    if (this.redis === null) throw new Error('There is no Redis.');
-    this.#raw ??= await connectToAny(this.redis.url, 5000);
+    if (this.#redisUrl === undefined) throw new Error('There is no Redis.');
+    this.#raw ??= await connectToAny(this.#redisUrl, 5000);
     return this.#raw;
   }
 
@@ -193,9 +213,7 @@ export class CacheWorld {
     const witness = await this.#witnessed();
     const body = { tags: [...tags, `scorecard:${witness.subject.scorecardId}`], ...options };
     const reply = await this.change('POST', '/api/cache/purge', body, at);
-    for (const gateway of this.gateways) {
-      await this.eventually(async () => assert.notEqual((await witness.explain(gateway)).next.store, 'not-asked'));
-    }
+    await this.everywhere(async (gateway) => assert.notEqual((await witness.explain(gateway)).next.store, 'not-asked'));
     return reply;
   }
 
@@ -208,18 +226,22 @@ export class CacheWorld {
     const end = this.store.override(new RegExp(`/${subject.scorecardId}$`), (request, response) =>
       sendJson(request, response, record),
     );
-    for (const gateway of this.gateways) {
-      await this.eventually(async () => {
-        await gateway.get(path, { key });
-        assert.equal((await this.explain(path, gateway)).next.store, 'not-asked');
-      });
-    }
+    await this.everywhere(async (gateway) => {
+      await gateway.get(path, { key });
+      assert.equal((await this.explain(path, gateway)).next.store, 'not-asked');
+    });
     end();
     return this.#witness;
   }
 
+  /** Looks until it is so. */
   eventually<T>(check: () => Promise<T> | T): Promise<T> {
-    return vi.waitFor(check, { timeout: WITHIN_MS, interval: 5 });
+    return vi.waitFor(check, { ...WITHIN, interval: 5 });
+  }
+
+  /** Looks at each gateway until it is so there. */
+  async everywhere(check: (gateway: TestGateway) => Promise<unknown> | void): Promise<void> {
+    for (const gateway of this.gateways) await this.eventually(() => check(gateway));
   }
 
   /** Whether a gateway has found Redis too slow, or gone, since it was asked last. */
@@ -237,18 +259,51 @@ export class CacheWorld {
     await this.store.close();
   }
 
-  #gateway(index: number): TestGateway {
-    const gateway = this.gateways[index % this.gateways.length];
-    if (gateway === undefined) throw new Error('There is no gateway.');
-    return gateway;
-  }
-
   async #untilSameTimes(): Promise<void> {
     const wanted = await timesAt(this.here);
-    for (const gateway of this.gateways) {
-      await this.eventually(async () => assert.deepEqual(await timesAt(gateway), wanted));
-    }
+    await this.everywhere(async (gateway) => assert.deepEqual(await timesAt(gateway), wanted));
   }
+}
+
+/** A world over that Redis, by a clock that runs; resolves once each gateway knows all others, and that Redis is well. */
+export async function startFleet(
+  redisUrl: string,
+  { size = 2, env = {} }: { readonly size?: number; readonly env?: Readonly<Record<string, string>> } = {},
+): Promise<World> {
+  const world = await World.start('redis', { redisUrl, gateways: size, env, clock: new RunningClock() });
+  for (const gateway of world.gateways) await quotasAreExact(gateway);
+  await world.everywhere(async (gateway) => {
+    const { members } = membersSchema.parse((await gateway.admin('GET', '/api/fleet')).json);
+    assert.equal(members.filter(({ status }) => status === 'ready').length, size);
+  });
+  return world;
+}
+
+export function nth(gateways: readonly TestGateway[], place: number): TestGateway {
+  const gateway = gateways[place];
+  if (gateway === undefined) throw new RangeError(`There is no gateway ${place} of ${gateways.length}.`);
+  return gateway;
+}
+
+/** A dependency on a gateway's `/readyz`: its status and details. */
+export async function dependency(gateway: TestGateway, name: string): Promise<string> {
+  const found = (await readinessOf(gateway)).of(name);
+  return found === undefined ? 'none' : `${found.status}: ${found.detail}`;
+}
+
+/** Waits until a gateway reports Redis, and what it hears of keys, as well. */
+export async function redisIsWell(gateway: TestGateway): Promise<void> {
+  for (const name of ['redis-state', 'redis-cache', 'keys']) await isWell(gateway, name);
+}
+
+/** Waits until a gateway reports that quotas are exact again, which it learns by a request or by what it adds to them. */
+export async function quotasAreExact(gateway: TestGateway): Promise<void> {
+  await redisIsWell(gateway);
+  await isWell(gateway, 'quota');
+}
+
+async function isWell(gateway: TestGateway, name: string): Promise<void> {
+  await vi.waitFor(async () => assert.match(await dependency(gateway, name), /^ok/), FAILOVER);
 }
 
 const ttlSchema = z.object({

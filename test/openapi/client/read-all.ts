@@ -1,11 +1,11 @@
 /**
- * A consumer's program: reads all ten endpoints with a client (`./client.ts`) that a public generator made from the
+ * A consumer's program: calls every operation with a client (`./client.ts`) that a public generator made from the
  * document of a running gateway. It stands for what any consumer can write: no casts, no assertions, nothing untyped.
  * It is copied beside a generated client before it is checked and run, so it takes part in no other check.
  */
 import * as api from './client.ts';
 
-export interface ReadAllTenOptions {
+export interface ReadAllOptions {
   /** Where the gateway is, without `/v1` or `/v2`. */
   readonly baseUrl: string;
   /** A key with `reports.read`, and one with `calls.read` and `coaching.read`. */
@@ -26,24 +26,31 @@ export interface Readings {
   readonly getReportScorecard: { scores: string[]; tryThis: string };
   readonly getReportDealInsights: { evaluation: string; link: string; topics: string[] };
   readonly getReportTranscript: { length: number; isSupported: boolean };
+  readonly getWorkspaceKey: { id: string };
   readonly listCalls: { names: string[]; pages: number; total: number };
   readonly getCall: { evaluatee: string | null; objects: string[]; best: number };
   readonly getCallTranscript: { turns: number[]; hasMore: boolean; isTruncated: boolean };
   readonly getCallScorecard: { sections: string[]; strengths: string[] };
   readonly getScorecardRubric: { name: string; keys: string[] };
+  readonly getCallsKey: { perMinute: number };
 }
 
 /** Throws an Error that names the operation and the message if any answer is not a 200. */
-export async function readAllTen(options: ReadAllTenOptions): Promise<Readings> {
+export async function readAll(options: ReadAllOptions): Promise<Readings> {
   return { ...(await readReports(options)), ...(await readCalls(options)) };
 }
 
 type Reports = Pick<
   Readings,
-  'listReports' | 'getReport' | 'getReportScorecard' | 'getReportDealInsights' | 'getReportTranscript'
+  | 'listReports'
+  | 'getReport'
+  | 'getReportScorecard'
+  | 'getReportDealInsights'
+  | 'getReportTranscript'
+  | 'getWorkspaceKey'
 >;
 
-async function readReports({ baseUrl, v1Key, ids }: ReadAllTenOptions): Promise<Reports> {
+async function readReports({ baseUrl, v1Key, ids }: ReadAllOptions): Promise<Reports> {
   const request = { baseUrl, headers: { Authorization: `Bearer ${v1Key}` } };
   const { workspaceId, reportId } = ids;
   const list = await api.listReports(workspaceId, { page: 1, limit: 5 }, request);
@@ -56,6 +63,8 @@ async function readReports({ baseUrl, v1Key, ids }: ReadAllTenOptions): Promise<
   if (insights.status !== 200) throw failed('getReportDealInsights', insights);
   const transcript = await api.getReportTranscript(workspaceId, reportId, {}, request);
   if (transcript.status !== 200) throw failed('getReportTranscript', transcript);
+  const key = await api.getWorkspaceKey({}, request);
+  if (key.status !== 200) throw failed('getWorkspaceKey', key);
 
   const { evaluatee_user, crm_deals, share, duration_in_minutes } = report.data.report;
   const criteria = card.data.scorecard.sections.flatMap((section) => section.criteria);
@@ -84,10 +93,11 @@ async function readReports({ baseUrl, v1Key, ids }: ReadAllTenOptions): Promise<
       length: transcript.data.transcript.length,
       isSupported: transcript.data.isFormatSupported,
     },
+    getWorkspaceKey: { id: key.data.key.id },
   };
 }
 
-async function readCalls({ baseUrl, v2Key, ids }: ReadAllTenOptions): Promise<Omit<Readings, keyof Reports>> {
+async function readCalls({ baseUrl, v2Key, ids }: ReadAllOptions): Promise<Omit<Readings, keyof Reports>> {
   const request = { baseUrl, headers: { Authorization: `Bearer ${v2Key}` } };
   const list = await api.listCalls({ workspaceId: ids.workspaceId, pageSize: 5 }, request);
   if (list.status !== 200) throw failed('listCalls', list);
@@ -99,6 +109,8 @@ async function readCalls({ baseUrl, v2Key, ids }: ReadAllTenOptions): Promise<Om
   if (card.status !== 200) throw failed('getCallScorecard', card);
   const rubric = await api.getScorecardRubric(ids.scorecardId, {}, request);
   if (rubric.status !== 200) throw failed('getScorecardRubric', rubric);
+  const key = await api.getCallsKey({}, request);
+  if (key.status !== 200) throw failed('getCallsKey', key);
 
   const { evaluatee_user_id, crm_objects, score_breakdown } = call.data.call;
   return {
@@ -125,6 +137,7 @@ async function readCalls({ baseUrl, v2Key, ids }: ReadAllTenOptions): Promise<Om
       name: rubric.data.scorecard.name,
       keys: Object.keys(rubric.data.scorecard.content),
     },
+    getCallsKey: { perMinute: key.data.key.rate_limit.minute.limit },
   };
 }
 

@@ -1,17 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+/** T1 to T11: transcripts as v1 has them, whole, and as v2 has them, in pages of turns. */
+import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { TranscriptRecord } from '../../../../src/domain/records.ts';
-import { type Reply, startTestGateway, type TestGateway } from '../../../support/gateway.ts';
-import { aTranscript } from '../../../support/records.ts';
-import { GET_CALL_TRANSCRIPT } from '../../common/endpoints.ts';
-import { keyFor, newSubject, putSubject, type Subject } from '../../common/subject.ts';
+import type { TranscriptRecord } from '../../src/domain/records.ts';
+import { type Reply, startTestGateway } from '../support/gateway.ts';
+import { forFile } from '../support/opened.ts';
+import { aTranscript } from '../support/records.ts';
+import { GET_CALL_TRANSCRIPT, GET_REPORT_TRANSCRIPT } from './common/endpoints.ts';
+import { newSubject, readerOf, type Subject } from './common/subject.ts';
 
-let gateway: TestGateway;
-
-beforeAll(async () => {
-  gateway = await startTestGateway();
-});
-afterAll(() => gateway.close());
+const gateway = await forFile(startTestGateway());
 
 function putTranscript(body: string, format: TranscriptRecord['format'] = 'speaker_text'): Subject {
   const subject = newSubject();
@@ -21,9 +18,63 @@ function putTranscript(body: string, format: TranscriptRecord['format'] = 'speak
 }
 
 async function read(subject: Subject, query = ''): Promise<Reply> {
-  const key = await keyFor(gateway, subject, { scopes: ['calls.read'] });
-  return await gateway.get(`${GET_CALL_TRANSCRIPT.path(subject)}${query}`, { key });
+  const { ask } = await readerOf(gateway, GET_CALL_TRANSCRIPT, { subject, scopes: ['calls.read'] });
+  return ask({ query });
 }
+
+const reportReader = (subject: Subject) =>
+  readerOf(gateway, GET_REPORT_TRANSCRIPT, { subject, scopes: ['reports.read'] });
+
+const WEBVTT = 'WEBVTT\r\n\r\n00:01.000 --> 00:04.000\r\n<v Riley>Hello &amp; welcome';
+const SRT = '1\n00:00:01,000 --> 00:00:02,000\nRiley: Hello\n';
+const UTTERANCES = '[{"speaker":"Riley","startMs":0,"text":"Hello"}]';
+
+describe('of a report', () => {
+  test.each([
+    ['speaker text', 'speaker_text', '[00:00:01] Riley: Hello\nSam: Hi \u{1f600}e\u0301\u202e', true],
+    ['WebVTT', 'webvtt', WEBVTT, true],
+    ['SubRip', 'srt', SRT, true],
+    ['utterances', 'utterances_json', UTTERANCES, true],
+    ['WebVTT where the store knows no format', null, WEBVTT, true],
+    ['SubRip that the store takes for WebVTT', 'webvtt', SRT, true],
+    ['an empty body', 'srt', '', true],
+    ['an empty body of no known format', null, '', true],
+    ['prose', null, 'Two people met.\n\nThey talked.', false],
+    ['prose that the store takes for utterances', 'utterances_json', 'Two people met.', false],
+    ...[10, 14_000, 16_000, 60_000].map(
+      (length) =>
+        [
+          `${length} characters of any language`,
+          'speaker_text',
+          `Riley: ${'Größe ✓ 🎧 '.repeat(length)}`.slice(0, length).toWellFormed(),
+          true,
+        ] as const,
+    ),
+  ] as const)('T1, T11: %s: the body as it is, and whether it is read as one of the forms', async (...row) => {
+    const [, format, body, isFormatSupported] = row;
+    const { ask } = await reportReader(putTranscript(body, format));
+    for (let time = 0; time < 2; time += 1) {
+      const reply = await ask();
+      expect(reply.headers['content-length']).toBe(String(reply.bytes.length));
+      expect(reply.bytes.equals(Buffer.from(JSON.stringify({ transcript: body, isFormatSupported })))).toBe(true);
+    }
+  });
+
+  test('T1: lone surrogates become U+FFFD on intake', async () => {
+    const subject = putTranscript('');
+    const record = aTranscript({ evaluationId: subject.id, workspaceId: subject.workspaceId });
+    gateway.store.transcripts.set(subject.id, { ...record, body: 'Riley: a\ud800b\udc00' });
+    const { text } = await (await reportReader(subject)).ask();
+    expect(text).toBe('{"transcript":"Riley: a\ufffdb\ufffd","isFormatSupported":true}');
+  });
+
+  test('one of 2 MB comes whole, compressed', async () => {
+    const body = 'Riley: What would a good quarter look like?\nSam: Hard to say.\n'.repeat(32_000);
+    const reply = await (await reportReader(putTranscript(body))).ask({ headers: { 'accept-encoding': 'br' } });
+    expect(reply.headers['content-encoding']).toBe('br');
+    expect(reply.json).toEqual({ transcript: body, isFormatSupported: true });
+  });
+});
 
 const pageSchema = z.object({
   transcript: z.object({
@@ -61,7 +112,6 @@ describe('the parsed turns', () => {
   test('T2, T4: the whole of a short transcript is one page', async () => {
     const reply = await read(putTranscript(BODY));
     expect(reply.status).toBe(200);
-    expect(reply.headers['content-type']).toBe('application/json; charset=utf-8');
     expect(reply.text).toBe(
       bodyOf({
         text: 'Riley: One\nSam: Two\nand more\nRiley: Three',
@@ -217,18 +267,10 @@ describe('raw', () => {
   });
 });
 
-test('Q5: the transcript of an evaluation that is not completed is served if the store has it', async () => {
-  const subject = putSubject(gateway.store, newSubject(), { state: 'SCORING' });
-  expect((await read(subject)).status).toBe(200);
-});
-
 test('C4: pages of one transcript, parsed or raw, and the report transcript cost one call to the store', async () => {
-  const subject = putSubject(gateway.store);
-  const key = await keyFor(gateway, subject);
+  const { subject, ask } = await readerOf(gateway, GET_CALL_TRANSCRIPT);
   const before = gateway.store.calls('transcript');
-  for (const query of ['', '?page=2', '?pageSize=1', '?raw', '?maxChars=3&page=4']) {
-    await gateway.get(`${GET_CALL_TRANSCRIPT.path(subject)}${query}`, { key });
-  }
-  await gateway.get(`/v1/workspaces/${subject.workspaceId}/reports/${subject.id}/transcript`, { key });
+  for (const query of ['', '?page=2', '?pageSize=1', '?raw', '?maxChars=3&page=4']) await ask({ query });
+  await (await reportReader(subject)).ask();
   expect(gateway.store.calls('transcript') - before).toBe(1);
 });

@@ -1,0 +1,16 @@
+/** Whatever tests open, a gateway or a world of several, closes by itself: after the test, or after the last one of its file. */
+import { afterAll, onTestFinished } from 'vitest';
+
+/** Opened once for all tests of the file; to be called outside of tests and hooks. */
+export async function forFile<T extends { close(): unknown }>(opening: Promise<T> | T): Promise<T> {
+  const opened = await opening;
+  afterAll(async () => void (await opened.close()));
+  return opened;
+}
+
+/** Opened by a test, or by a `beforeEach` for it, and closed when it is over: what was opened last first. */
+export async function forTest<T extends { close(): unknown }>(opening: Promise<T> | T): Promise<T> {
+  const opened = await opening;
+  onTestFinished(async () => void (await opened.close()));
+  return opened;
+}
