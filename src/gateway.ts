@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startAdminServer } from './admin/app.ts';
 import type { AdminOptions } from './admin/endpoint.ts';
-import type { Readiness } from './telemetry/health.ts';
+import type { Dependency, Readiness } from './telemetry/health.ts';
 import type { Backend, BackendOptions } from './backend/backend.ts';
 import { memoryBackend } from './backend/memory.ts';
 import { openRedisBackend } from './backend/redis.ts';
@@ -39,7 +39,7 @@ import { openStore } from './backend/open-store.ts';
 import type { DemoAnnouncement, SampleAccess } from './backend/demo-store.ts';
 import { createMaintenance, trackSecrets } from './telemetry/dependencies.ts';
 import { broadcast } from './cache/events.ts';
-import { Health } from './telemetry/health.ts';
+import { Health, worstOf } from './telemetry/health.ts';
 import { cacheListener, httpHooks, storeHooks } from './telemetry/hooks.ts';
 import { Metrics } from './telemetry/metrics.ts';
 import type { Siblings } from './telemetry/redis-health.ts';
@@ -78,6 +78,8 @@ export interface Workers extends Siblings {
     readonly wanted: number;
     readonly sinceMs: number;
     readonly silent: readonly { readonly worker: number; readonly pid: number }[];
+    /** How what each of them depends on is doing, a second ago at most. */
+    readonly dependencies: readonly (readonly Dependency[])[];
   };
   /** The metrics of all as one Prometheus text. Rejects if the first process does not answer in time. */
   metrics(): Promise<string>;
@@ -288,6 +290,11 @@ export class Gateway {
     this.#parts.metrics.configIsRead.set(0);
   }
 
+  /** How all that this process depends on is doing, for the first process, which tells all workers. */
+  dependencies(): readonly Dependency[] {
+    return this.#parts.health.list();
+  }
+
   /** The metrics or counts of this process, for the first process, which collects those of all workers. */
   async report(what: WorkerReport): Promise<unknown> {
     const { metrics, backend } = this.#parts;
@@ -409,7 +416,9 @@ export class Gateway {
     let status = this.#status;
     if (status !== 'draining' && workers !== null) status = workers.status().ready > 0 ? 'ready' : 'starting';
     if (status === 'ready' && backend.redis?.hasAnswered === false) status = 'starting';
-    return { status, dependencies: [...health.list(), ...(workers === null ? [] : [workersDependency(workers)])] };
+    if (workers === null) return { status, dependencies: health.list() };
+    const dependencies = worstOf(health.list(), workers.status().dependencies);
+    return { status, dependencies: [...dependencies, workersDependency(workers)] };
   }
 }
 

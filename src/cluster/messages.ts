@@ -27,6 +27,17 @@ export const startSchema = z.object({
     .nullable(),
 });
 
+const dependenciesSchema = z.array(
+  z.object({
+    name: z.string(),
+    status: z.enum(['ok', 'degraded', 'unknown']),
+    since: z.string(),
+    detail: z.string(),
+    severity: z.enum(['warning', 'critical']).exactOptional(),
+    deadline: z.string().exactOptional(),
+  }),
+);
+
 const statusSchema = z.object({
   /** How many workers answer, of how many there are to be, since when (Unix milliseconds). */
   ready: z.int(),
@@ -34,6 +45,8 @@ const statusSchema = z.object({
   sinceMs: z.number(),
   /** Those that were ready and do not answer any more. */
   silent: z.array(z.object({ worker: z.int(), pid: z.int() })),
+  /** Of each that answers, as it has last reported how what it depends on is doing. */
+  dependencies: z.array(dependenciesSchema),
   /** Whether Redis has ever answered one of them. */
   hasRedisAnswered: z.boolean(),
 });
@@ -75,7 +88,7 @@ export const fromWorkerSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('redis-answered') }),
   /** It can't start as it is configured; the message is for the operator. */
   z.object({ kind: z.literal('failed'), message: z.string() }),
-  z.object({ kind: z.literal('pong') }),
+  z.object({ kind: z.literal('pong'), dependencies: dependenciesSchema }),
   /** Wants the files of secrets to be read again, and is answered with `secrets` in any case. */
   z.object({ kind: z.literal('look-at-secrets') }),
   /** The worker's own metrics, as prom-client hands them from process to process, or its counts. */

@@ -49,6 +49,8 @@ export class Supervisor {
   readonly #workers = new Map<Worker, number | null>();
   /** Unanswered pings. */
   readonly #unanswered = new Map<Worker, number>();
+  /** What each reported with its last pong. */
+  readonly #dependencies = new Map<Worker, WorkersStatus['dependencies'][number]>();
   /** They hold the process: after all workers have crashed, nothing else does until the next ones are made. */
   readonly #restarts = new Set<NodeJS.Timeout>();
   readonly #metrics: WorkerMetrics;
@@ -73,7 +75,14 @@ export class Supervisor {
     this.#started = loaded;
     this.#latest = loaded;
     this.#metrics = new WorkerMetrics(workers, droppedLines);
-    this.#status = { ready: 0, wanted: workers, sinceMs: systemClock.nowMs(), silent: [], hasRedisAnswered: false };
+    this.#status = {
+      ready: 0,
+      wanted: workers,
+      sinceMs: systemClock.nowMs(),
+      silent: [],
+      dependencies: [],
+      hasRedisAnswered: false,
+    };
     // All workers accept from one queue of the system. Under Node's other policy the first process accepts and hands
     // connections on: one on its way to a worker that is killed is never answered and never closed.
     cluster.schedulingPolicy = cluster.SCHED_NONE;
@@ -189,6 +198,7 @@ export class Supervisor {
         break;
       case 'pong':
         this.#unanswered.set(worker, 0);
+        this.#dependencies.set(worker, message.dependencies);
         this.#sendStatus();
         break;
       case 'look-at-secrets':
@@ -238,6 +248,7 @@ export class Supervisor {
     const readyAtMs = this.#workers.get(worker) ?? null;
     if (!this.#workers.delete(worker)) return;
     this.#unanswered.delete(worker);
+    this.#dependencies.delete(worker);
     if (this.#state === 'stopping') {
       this.#startNoMore();
       return;
@@ -307,7 +318,9 @@ export class Supervisor {
     const ready = isServing ? this.#ready().length - silent.length : 0;
     const sinceMs = ready === this.#status.ready ? this.#status.sinceMs : systemClock.nowMs();
     const named = silent.map((worker) => ({ worker: worker.id, pid: worker.process.pid ?? 0 }));
-    const status = { ...this.#status, ready, sinceMs, silent: named };
+    const answering = this.#ready().filter((worker) => !silent.includes(worker));
+    const dependencies = answering.map((worker) => this.#dependencies.get(worker) ?? []);
+    const status = { ...this.#status, ready, sinceMs, silent: named, dependencies };
     if (isDeepStrictEqual(status, this.#sentStatus)) return;
     this.#status = status;
     this.#sentStatus = status;

@@ -55,7 +55,14 @@ class SupervisorLink implements Workers {
   readonly #drain = Promise.withResolvers<number>();
   /** Resolves with how long the worker is to go on accepting, when it is to drain. */
   readonly drain = this.#drain.promise;
-  #status: WorkersStatus = { ready: 0, wanted: 0, sinceMs: Date.now(), silent: [], hasRedisAnswered: false };
+  #status: WorkersStatus = {
+    ready: 0,
+    wanted: 0,
+    sinceMs: Date.now(),
+    silent: [],
+    dependencies: [],
+    hasRedisAnswered: false,
+  };
   /** Messages that come before the gateway has started wait for it. */
   readonly #gateway = Promise.withResolvers<{ gateway: Gateway; load: (files: KeptFiles) => LoadedConfig }>();
   /** Under way. */
@@ -148,7 +155,9 @@ class SupervisorLink implements Workers {
         this.#status = message.status;
         break;
       case 'ping':
-        void send({ kind: 'pong' });
+        void this.#gateway.promise.then(({ gateway }) =>
+          send({ kind: 'pong', dependencies: [...gateway.dependencies()] }),
+        );
         break;
       case 'report':
         void this.#report(message.id, message.what);

@@ -179,6 +179,28 @@ export class Health {
   }
 }
 
+/**
+ * Each of the process's dependencies as it is where it is worst: of several workers behind one port, it must not matter which
+ * one answers. Of equal ones the trouble that is longest there.
+ */
+export function worstOf(own: readonly Dependency[], others: readonly (readonly Dependency[])[]): readonly Dependency[] {
+  return own.map((dependency) => {
+    const same = others.flatMap((list) => list.filter(({ name }) => name === dependency.name));
+    return [dependency, ...same].reduce((worst, one) => (isWorse(one, worst) ? one : worst));
+  });
+}
+
+function isWorse(one: Dependency, other: Dependency): boolean {
+  const by = badness(one) - badness(other);
+  return by > 0 || (by === 0 && one.status === 'degraded' && Date.parse(one.since) < Date.parse(other.since));
+}
+
+/** What is unknown here is known where it has been used. */
+function badness({ status, severity }: Dependency): number {
+  if (status === 'degraded') return severity === 'critical' ? 3 : 2;
+  return status === 'ok' ? 1 : 0;
+}
+
 function moreOf(state: DependencyState): Pick<Dependency, 'severity' | 'deadline'> {
   if (state.status !== 'degraded') return {};
   const { isCritical = false, deadlineMs } = state;

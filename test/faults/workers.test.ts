@@ -255,6 +255,21 @@ test('a worker that is stopped is named, killed and replaced', async () => {
   expect(await gateway.stop()).toEqual([0, null]);
 }, 60_000);
 
+test('whichever worker answers /readyz, it says what any of them has met', async () => {
+  const gateway = await start({ CONFIG_FILE: '' });
+  const mend = store.override(/ev_broken/, (_request, response) => void response.writeHead(500).end());
+  expect(await gateway.status('/v2/calls/ev_broken', await gateway.issueKey())).toBe(500);
+  const statuses = async () => {
+    const answers = await Promise.all(Array.from({ length: 8 }, () => askAnew(`${gateway.adminUrl}/readyz`)));
+    const lists = answers.map((answer) => z.object({ dependencies: dependenciesSchema }).parse(answer).dependencies);
+    return lists.map((list) => list.find(({ name }) => name === 'store')?.status);
+  };
+  await expect.poll(statuses, SOON).toEqual(Array(8).fill('degraded'));
+  mend();
+  expect(await gateway.stop()).toEqual([0, null]);
+}, 60_000);
+
+const dependenciesSchema = z.array(z.object({ name: z.string(), status: z.string() }));
 const historySchema = z.object({
   scope: z.string(),
   processes: z.number(),

@@ -28,7 +28,7 @@ describe('/readyz', () => {
     let ready = 0;
     gateway = await startTestGateway({
       workers: {
-        status: () => ({ ready, wanted: 2, sinceMs: Date.parse(START), silent: [] }),
+        status: () => ({ ready, wanted: 2, sinceMs: Date.parse(START), silent: [], dependencies: [] }),
         metrics: async () => '',
         hasRedisAnswered: () => true,
         redisAnswered: () => undefined,
