@@ -3,7 +3,6 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startAdminServer } from './admin/app.ts';
 import type { AdminOptions } from './admin/endpoint.ts';
-import type { Dependency, Readiness } from './telemetry/health.ts';
 import type { Backend, BackendOptions } from './backend/backend.ts';
 import { memoryBackend } from './backend/memory.ts';
 import { openRedisBackend } from './backend/redis.ts';
@@ -39,9 +38,10 @@ import { openStore } from './backend/open-store.ts';
 import type { DemoAnnouncement, SampleAccess } from './backend/demo-store.ts';
 import { createMaintenance, trackSecrets } from './telemetry/dependencies.ts';
 import { broadcast } from './cache/events.ts';
-import { Health, worstOf } from './telemetry/health.ts';
+import { type Dependency, Health } from './telemetry/health.ts';
 import { cacheListener, httpHooks, storeHooks } from './telemetry/hooks.ts';
 import { Metrics } from './telemetry/metrics.ts';
+import { type Readiness, readinessOf, type WorkersHealth } from './telemetry/readiness.ts';
 import type { Siblings } from './telemetry/redis-health.ts';
 import { RequestLog } from './telemetry/request-report.ts';
 import { systemTimers, type Timers } from './time/timers.ts';
@@ -72,15 +72,7 @@ export type WorkerReport = 'metrics' | 'counts';
 
 /** How all workers of a gateway are doing, for each of them. */
 export interface Workers extends Siblings {
-  /** How many answer, of how many there are to be, since when (Unix milliseconds); and those that have stopped to. */
-  status(): {
-    readonly ready: number;
-    readonly wanted: number;
-    readonly sinceMs: number;
-    readonly silent: readonly { readonly worker: number; readonly pid: number }[];
-    /** How what each of them depends on is doing, a second ago at most. */
-    readonly dependencies: readonly (readonly Dependency[])[];
-  };
+  status(): WorkersHealth;
   /** The metrics of all as one Prometheus text. Rejects if the first process does not answer in time. */
   metrics(): Promise<string>;
 }
@@ -405,20 +397,15 @@ export class Gateway {
     };
   }
 
-  /**
-   * The readiness of this process, or with `workers` of the whole gateway: requests can be served as soon as one worker is
-   * ready, as the first process counts them. Nothing is ready before this process has had an answer from Redis, if there is
-   * one, so that a wrong password stops a rollout. Later outages change nothing: they would take all processes out of service
-   * at once.
-   */
+  /** Of this process, or with `workers` of the whole gateway. */
   #readiness(workers: Workers | null): Readiness {
     const { health, backend } = this.#parts;
-    let status = this.#status;
-    if (status !== 'draining' && workers !== null) status = workers.status().ready > 0 ? 'ready' : 'starting';
-    if (status === 'ready' && backend.redis?.hasAnswered === false) status = 'starting';
-    if (workers === null) return { status, dependencies: health.list() };
-    const dependencies = worstOf(health.list(), workers.status().dependencies);
-    return { status, dependencies: [...dependencies, workersDependency(workers)] };
+    return readinessOf({
+      status: this.#status,
+      dependencies: health.list(),
+      workers: workers?.status() ?? null,
+      hasRedisAnswered: backend.redis?.hasAnswered ?? true,
+    });
   }
 }
 
@@ -453,19 +440,4 @@ function keyLookup({ config, store, maintenance, backend, clock, timers }: Parts
 async function openApiDocument({ config }: LoadedConfig): Promise<OpenApiDocument> {
   const { buildOpenApiDocument } = await import('./http/openapi/document.ts');
   return buildOpenApiDocument({ limits: config.rateLimit, deprecations: config.api.deprecations });
-}
-
-/** How many workers there are is one of the dependencies. */
-function workersDependency(workers: Workers): Readiness['dependencies'][number] {
-  const { ready, wanted, sinceMs, silent } = workers.status();
-  const named = silent.map(
-    ({ worker, pid }) => `; worker ${worker} (process ${pid}) does not, and is replaced if it stays so`,
-  );
-  return {
-    name: 'workers',
-    status: ready < wanted ? 'degraded' : 'ok',
-    since: new Date(sinceMs).toISOString(),
-    detail: `${ready} of ${wanted} workers answer${named.join('')}`,
-    ...(ready < wanted ? { severity: 'warning' as const } : {}),
-  };
 }

@@ -2,7 +2,7 @@
 import Koa from 'koa';
 import { isLoopback } from '../config/formats.ts';
 import { type Address, listen, type Listener, type ListenerOptions, StartError } from '../server/server.ts';
-import type { Readiness } from '../telemetry/health.ts';
+import type { Readiness } from '../telemetry/readiness.ts';
 import { PROBES, ROUTES } from '../operations/api.ts';
 import { cacheViewEndpoints } from './cache.ts';
 import { cacheControlEndpoints } from './cache-control.ts';

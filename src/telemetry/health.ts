@@ -4,8 +4,8 @@
  * out). The log has one line when a dependency goes down and one when it is back.
  *
  * The text in `/readyz` is the `detail` of each check: of the store, capacity and maintenance in dependencies.ts, of answers
- * in consumers.ts, of Redis, quota and keys in redis-health.ts (with words of redis/refusal.ts), of workers in gateway.ts.
- * admin/app.ts renders it; `#readiness` in gateway.ts decides ready or not.
+ * in consumers.ts, of Redis, quota and keys in redis-health.ts (with words of redis/refusal.ts), of workers in readiness.ts,
+ * which decides ready or not. admin/app.ts renders it.
  */
 import type { Clock } from '../time/clock.ts';
 import type { Logger } from '../log/logger.ts';
@@ -32,11 +32,6 @@ export interface StateChange {
   readonly to: Dependency['status'];
   /** Of the new state. */
   readonly detail: string;
-}
-
-export interface Readiness {
-  readonly status: 'starting' | 'ready' | 'draining';
-  readonly dependencies: readonly Dependency[];
 }
 
 /** `detail` is for an operator, and holds no secret: probes need no token. */
@@ -177,28 +172,6 @@ export class Health {
     const lastedMs = Math.max(0, endedAtMs - outage.sinceMs);
     for (const line of new Set(outage.messages.values())) this.#logger.info({ dependency, lastedMs }, line);
   }
-}
-
-/**
- * Each of the process's dependencies as it is where it is worst: of several workers behind one port, it must not matter which
- * one answers. Of equal ones the trouble that is longest there.
- */
-export function worstOf(own: readonly Dependency[], others: readonly (readonly Dependency[])[]): readonly Dependency[] {
-  return own.map((dependency) => {
-    const same = others.flatMap((list) => list.filter(({ name }) => name === dependency.name));
-    return [dependency, ...same].reduce((worst, one) => (isWorse(one, worst) ? one : worst));
-  });
-}
-
-function isWorse(one: Dependency, other: Dependency): boolean {
-  const by = badness(one) - badness(other);
-  return by > 0 || (by === 0 && one.status === 'degraded' && Date.parse(one.since) < Date.parse(other.since));
-}
-
-/** What is unknown here is known where it has been used. */
-function badness({ status, severity }: Dependency): number {
-  if (status === 'degraded') return severity === 'critical' ? 3 : 2;
-  return status === 'ok' ? 1 : 0;
 }
 
 function moreOf(state: DependencyState): Pick<Dependency, 'severity' | 'deadline'> {

@@ -4,7 +4,7 @@
  */
 import { collectDefaultMetrics, Counter, Gauge, type GaugeConfiguration, Histogram, Registry } from 'prom-client';
 import type { ObjectiveCounts } from './consumers.ts';
-import type { Readiness } from './health.ts';
+import type { Readiness } from './readiness.ts';
 import type { Usage } from '../cache/entry.ts';
 import { UNDECRYPTABLE_REASONS } from '../cache/redis/encryption.ts';
 import type { Connectivity } from '../redis/connectivity.ts';
