@@ -50,6 +50,11 @@ export class JsonScanner {
     return this.#isObject.length;
   }
 
+  /** The beginning of the current token, a key, long enough to know it by. */
+  get key(): string {
+    return this.#text.slice(this.start + 1, Math.min(this.end - 1, this.start + 50));
+  }
+
   /** Goes to the next token. `later`: it takes long, call again. Null: the text is over, goes too deep or is no JSON. */
   next(): Token | 'later' | null {
     if (this.#stringPosition !== -1) return this.#endString();

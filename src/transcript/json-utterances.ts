@@ -69,7 +69,7 @@ function* listsIn(text: string, start: number): Slices<readonly string[] | null>
     if (token === 'later') continue;
     if (scanner.depth === 0 && token !== 'close') return null;
     if (token === 'open' && text[scanner.start] === '[' && LISTS.includes(key)) found.add(key);
-    key = token === 'key' ? text.slice(scanner.start + 1, Math.min(scanner.end - 1, scanner.start + 50)) : NO_KEY;
+    key = token === 'key' ? scanner.key : NO_KEY;
   }
   return scanner.isComplete ? LISTS.filter((list) => found.has(list)) : null;
 }
@@ -170,7 +170,7 @@ class UtteranceReader {
     if (token === 'open' && this.#outerKey === this.#list && this.#text[this.#scanner.start] === '[') {
       this.#listDepth = this.#scanner.depth;
     }
-    this.#outerKey = token === 'key' ? this.#keyOf() : NO_KEY;
+    this.#outerKey = token === 'key' ? this.#scanner.key : NO_KEY;
   }
 
   #addToken(utterance: Utterance, token: Token): void {
@@ -180,8 +180,8 @@ class UtteranceReader {
     const value = token === 'string' ? { start: start + 1, end: end - 1 } : { start, end };
     const isEmpty = isNull || value.start === value.end;
     if (token === 'key') {
-      if (level === 1) this.#key = this.#keyOf();
-      else this.#innerKey = this.#keyOf();
+      if (level === 1) this.#key = this.#scanner.key;
+      else this.#innerKey = this.#scanner.key;
     } else if (token === 'open') {
       this.#innerKey = '';
     } else if (level === 1 && token !== 'close') {
@@ -192,11 +192,6 @@ class UtteranceReader {
     } else if (level === 3 && token === 'string' && utterance.words === null) {
       utterance.part(this.#key, this.#innerKey, value);
     }
-  }
-
-  #keyOf(): string {
-    const { start, end } = this.#scanner;
-    return this.#text.slice(start + 1, Math.min(end - 1, start + 50));
   }
 
   /** Writes the utterance; false if it is none. */
