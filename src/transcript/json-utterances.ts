@@ -47,31 +47,41 @@ const MAX_DECODED_UNITS = 32_768;
 /** The utterances of a JSON text; null if it is none. JSON without utterances is in no form, whatever its lines look like. */
 export function* readJson(text: string): Slices<ParsedTranscript | null> {
   const start = skipFormatCharacters(text, 0, text.length);
-  const lists = yield* listsIn(text, start);
-  if (lists === null) return null;
+  const outline = yield* outlineOf(text, start);
+  if (outline === null) return null;
   let empty: ParsedTranscript | null = null;
-  for (const list of lists.slice(0, MAX_TRIES)) {
+  for (const list of outline.lists.slice(0, MAX_TRIES)) {
     const parsed = yield* new UtteranceReader(text, start, list).read();
     if (parsed !== null && parsed.turnCount > 0) return parsed;
     empty ??= parsed;
   }
-  return empty ?? (yield* readParagraphs(text));
+  // Without utterances, some vendors give all words as one text.
+  return empty === null || outline.hasWords ? yield* readParagraphs(text) : empty;
 }
 
-/** The names of the lists in the text, the likeliest first; null if it is no array and no object of JSON. */
-function* listsIn(text: string, start: number): Slices<readonly string[] | null> {
+interface Outline {
+  /** The names of the lists in the text, the likeliest first. */
+  readonly lists: readonly string[];
+  /** Whether any member is one that may hold words, and does. */
+  readonly hasWords: boolean;
+}
+
+/** Null if it is no array and no object of JSON. */
+function* outlineOf(text: string, start: number): Slices<Outline | null> {
   const scanner = new JsonScanner(text, start);
   const pace = new Pace();
   const found = new Set<string>();
   let key = ROOT;
+  let hasWords = false;
   for (let token = scanner.next(); token !== null; token = scanner.next()) {
     if (token === 'later' || pace.isDue(scanner.start)) yield;
     if (token === 'later') continue;
     if (scanner.depth === 0 && token !== 'close') return null;
+    if (token === 'string' && WORDS.includes(key)) hasWords ||= scanner.end - scanner.start > '""'.length;
     if (token === 'open' && text[scanner.start] === '[' && LISTS.includes(key)) found.add(key);
     key = token === 'key' ? scanner.key : NO_KEY;
   }
-  return scanner.isComplete ? LISTS.filter((list) => found.has(list)) : null;
+  return scanner.isComplete ? { lists: LISTS.filter((list) => found.has(list)), hasWords } : null;
 }
 
 interface Range {

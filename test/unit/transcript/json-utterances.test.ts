@@ -146,7 +146,12 @@ test('several lists of one name are read in order', () => {
   expect(
     read({ a: { utterances: [{ speaker: 1, text: 'x' }] }, b: { utterances: [{ speaker: 2, text: 'y' }] } }),
   ).toEqual(['json', '1: x', '2: y']);
-  expect(read({ utterances: [] })).toEqual(['json']);
+});
+
+test('T2a: without utterances it is a call without words, unless other words stand beside the empty list', () => {
+  expect(read({ utterances: [], text: '' })).toEqual(['json']);
+  const body = JSON.stringify({ id: 'x', text: 'Hi. Ho.', utterances: [] });
+  expect(read(body)).toEqual([null, body]);
 });
 
 test('T1: an escaped lone surrogate becomes U+FFFD, two escaped halves a character, in long strings too', () => {
