@@ -88,6 +88,8 @@ async function openState() {
   onTestFinished(() => sync.close());
   // The first one reads all that there is, and the second one that it knows all of it.
   for (let look = 0; look < 3; look += 1) await sync.look();
+  // Nor is one under way that a message has caused.
+  for (let command = 0; command < 3; command += 1) await link.run((client) => client.get('any'));
   return { sync, ttl, maintenance, losses };
 }
 
@@ -132,6 +134,15 @@ describe('looks at the shared state', () => {
     await change();
     await world.sync.look();
     expect([world.losses.length, world.sync.purges.epoch().sequence]).toEqual([losses, purges]);
+  });
+
+  test('find another purge in the place of one that was looked at', async () => {
+    const world = await openState();
+    await purgeElsewhere(world);
+    for (let look = 0; look < 2; look += 1) await world.sync.look();
+    await raw.lset(PURGES, -1, 'BBBBBBBBBBBB ["hard",["all"]]');
+    await world.sync.look();
+    expect(world.losses).toEqual(['lost']);
   });
 
   test('find changes of the times and of maintenance whose messages were lost', async () => {
