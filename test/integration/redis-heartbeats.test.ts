@@ -296,6 +296,14 @@ describe('the report of what a process has seen', () => {
   });
 });
 
+/** With faked timers `expect.poll` moves the time on, and this does not. */
+async function untilIt(isWanted: boolean, isUp: () => boolean): Promise<void> {
+  for (const beganAtMs = performance.now(); isUp() !== isWanted;) {
+    if (performance.now() - beganAtMs > SOON.timeout) throw new Error(`It is not ${isWanted ? 'up' : 'down'}.`);
+    await new Promise((resolve) => void setImmediate(resolve));
+  }
+}
+
 describe('the subscriber', () => {
   test('is down if its message to itself does not arrive, whatever becomes of the command', async () => {
     const options = {
@@ -309,6 +317,19 @@ describe('the subscriber', () => {
     const down = new Promise<Error>((resolve) => void deaf.onDown(resolve));
     expect((await down).message).toMatch(/did not answer within/);
     expect(deaf.isUp()).toBe(false);
+  });
+
+  test('hears again as soon as its link is up: before, its message could not be sent', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const link = await openLink();
+    await raw.call('CLIENT', 'KILL', 'TYPE', 'normal');
+    await untilIt(false, () => link.isUp());
+    await expect(link.subscriber.ping()).rejects.toThrow('The connection to Redis is closed.');
+    expect(link.subscriber.isUp()).toBe(false);
+    // The link connects again, and the subscriber's own next try is not due yet.
+    await vi.advanceTimersByTimeAsync(100);
+    await untilIt(true, () => link.isUp() && link.subscriber.isUp());
   });
 
   test('hears what it listens to since it began to go over to another connection', async () => {
