@@ -6,7 +6,8 @@ import {
   type RedisAddress,
   RedisAddressError,
 } from '../redis/address.ts';
-import { askNode, RedisLink, type RedisRole } from '../redis/connection.ts';
+import { RedisLink, type RedisRole } from '../redis/connection.ts';
+import { askNode } from '../redis/open-connection.ts';
 import { HandshakeError, replyCode } from '../redis/errors.ts';
 import { systemTimers, withDeadline } from '../time/timers.ts';
 import { CliError } from './command.ts';

@@ -12,7 +12,8 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Clock } from '../time/clock.ts';
-import type { RedisClient, RedisCommands } from '../redis/connection.ts';
+import type { RedisCommands } from '../redis/connection.ts';
+import type { RedisClient } from '../redis/open-connection.ts';
 import { replyCode } from '../redis/errors.ts';
 import { channelName, registryKey } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';

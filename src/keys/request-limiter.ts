@@ -4,7 +4,8 @@
  * each process counts by itself.
  */
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
-import type { RedisClient, RedisLink } from '../redis/connection.ts';
+import type { RedisLink } from '../redis/connection.ts';
+import type { RedisClient } from '../redis/open-connection.ts';
 
 export interface RequestLimiter {
   /** Takes one attempt. Resolves with null, or with the seconds to wait if none is left. */

@@ -187,19 +187,21 @@ export function droppedIfSilent(
   client: Pick<Redis, 'disconnect'> & FollowedConnection['client'],
   ask: () => Promise<unknown>,
 ): () => Promise<void> {
-  let answeredAtMs = performance.now();
-  // A new connection has as long as one that answered.
+  /** When the first question was sent that has had no answer; null if the last one was answered. */
+  let silentSinceMs: number | null = null;
   client.on('ready', () => {
-    answeredAtMs = performance.now();
+    silentSinceMs = null;
   });
   return async () => {
+    const sentAtMs = performance.now();
     try {
       await ask();
-      answeredAtMs = performance.now();
+      silentSinceMs = null;
     } catch (error) {
+      silentSinceMs ??= sentAtMs;
       // A refusal is an answer too.
-      if (replyCode(error) !== null || error instanceof HandshakeError) answeredAtMs = performance.now();
-      const isSilent = performance.now() - answeredAtMs > DROP_AFTER_MS;
+      if (replyCode(error) !== null || error instanceof HandshakeError) silentSinceMs = null;
+      const isSilent = silentSinceMs !== null && performance.now() - silentSinceMs > DROP_AFTER_MS;
       if (client.status === 'ready' && isSilent) client.disconnect(true);
       throw error;
     }

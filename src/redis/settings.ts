@@ -3,7 +3,8 @@
  * lost, cached answers may. The doctor reports it; a gateway warns of it at its start.
  */
 import type { RedisAddress } from './address.ts';
-import type { RedisRole, RedisServer } from './connection.ts';
+import type { RedisRole } from './connection.ts';
+import type { RedisServer } from './open-connection.ts';
 
 /**
  * The oldest major version with all that is asked of it: RESP3, user names and `SCAN ... TYPE` came with it. Scripts that

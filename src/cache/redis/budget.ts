@@ -7,7 +7,8 @@
  * bytes of entries are an estimate: the number of keys times the mean size of some random ones, averaged over the last
  * samples. It is some 10 % off if entries are alike, and up to a third if a few of them hold most of the bytes.
  */
-import type { RedisLink, RedisServer } from '../../redis/connection.ts';
+import type { RedisLink } from '../../redis/connection.ts';
+import type { RedisServer } from '../../redis/open-connection.ts';
 import type { CacheNames } from '../../redis/names.ts';
 import { settingsOf } from '../../redis/settings.ts';
 import type { Timers } from '../../time/timers.ts';

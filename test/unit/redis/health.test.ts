@@ -258,24 +258,37 @@ describe('probes', () => {
   });
 });
 
-describe('a connection that is silent', () => {
-  test.each([
-    ['answers nothing for three seconds', () => Promise.reject(new RedisTimeoutError(TIMEOUT_MS)), 1],
-    ['is refused what it asks for', () => Promise.reject(replyError('NOPERM no')), 0],
-    ['answers', () => Promise.resolve(), 0],
-    ['has been made anew since', () => Promise.reject(new RedisTimeoutError(TIMEOUT_MS)), 0],
-  ])('is dropped if it %s', async (what, answer, dropped) => {
+const silence = (): Promise<void> => Promise.reject(new RedisTimeoutError(TIMEOUT_MS));
+const refusal = (): Promise<void> => Promise.reject(replyError('NOPERM no'));
+const answer = (): Promise<void> => Promise.resolve();
+
+describe('a connection is', () => {
+  test.each<[string, replies: readonly (() => Promise<void>)[], dropped: number]>([
+    ['dropped if nothing has been answered for over three seconds', [silence, silence, silence], 1],
+    ['not dropped if there was a refusal in between', [silence, refusal, silence], 0],
+    ['not dropped if there was an answer in between', [silence, answer, silence], 0],
+    ['not dropped if nothing was asked for longer', [answer, answer, silence], 0],
+  ])('%s', async (_, replies, dropped) => {
+    const left = [...replies];
     let drops = 0;
     const client = Object.assign(new EventEmitter(), { status: 'ready', disconnect: () => void (drops += 1) });
-    const replies = [() => Promise.resolve(), answer, answer];
-    const ask = droppedIfSilent(client, async () => replies.shift()?.());
-    await ask();
-    await vi.advanceTimersByTimeAsync(2900);
+    const ask = droppedIfSilent(client, async () => left.shift()?.());
+    for (const waitMs of [1600, 1600, 0]) {
+      expect(drops).toBe(0);
+      await ask().catch(() => undefined);
+      await vi.advanceTimersByTimeAsync(waitMs);
+    }
+    expect(drops).toBe(dropped);
+  });
+
+  test('not dropped for the silence of the one before', async () => {
+    let drops = 0;
+    const client = Object.assign(new EventEmitter(), { status: 'ready', disconnect: () => void (drops += 1) });
+    const ask = droppedIfSilent(client, silence);
+    await ask().catch(() => undefined);
+    await vi.advanceTimersByTimeAsync(3200);
+    client.emit('ready');
     await ask().catch(() => undefined);
     expect(drops).toBe(0);
-    if (what.includes('anew')) client.emit('ready');
-    await vi.advanceTimersByTimeAsync(200);
-    await ask().catch(() => undefined);
-    expect(drops).toBe(dropped);
   });
 });
