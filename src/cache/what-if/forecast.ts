@@ -13,7 +13,10 @@ import {
 } from './tally.ts';
 import { IN_FORCE, LIST_FRESH_MS, WITHOUT_LISTS } from './together.ts';
 
-/** A prediction for one fresh time. Ratios are 0 to 1; an error is two standard errors: chance alone may have moved it so far. */
+/**
+ * A prediction for one fresh time. Ratios are 0 to 1; an error is two standard errors: chance alone may have moved it so far.
+ * That of outdated answers also has the error of the model.
+ */
 export interface Point {
   readonly freshMs: number;
   /** The share of reads that are served without waiting for the store. */
@@ -155,7 +158,7 @@ function simulatedPoint(index: number, basis: Basis, beside: Beside): Point {
     storeCallsPerReadError: calls.error,
     upstreamRps: calls.ratio * readsPerSecond,
     upstreamRpsError: calls.error * readsPerSecond,
-    ...ageP90Of(ages, alone),
+    ...ageP90Of(ages, alone, beside.ages === null ? BUCKET_ERROR : COARSE_ERROR),
     outdatedRatio: outdated?.ratio ?? null,
     outdatedRatioError: outdated?.error ?? null,
     extrapolated: watchedMs < freshMs,
@@ -196,17 +199,21 @@ function agesOf(all: readonly (readonly [ages: Ages, weight: number])[]): readon
     const whole = sum(ages, ([, share]) => share);
     for (const [place, share] of ages) sums.set(place, (sums.get(place) ?? 0) + (weight * share) / whole);
   }
-  const total = sum([...sums.values()], (count) => count);
+  const total = sum([...sums.values()], Number);
   return [...sums].map(([place, count]) => {
     return { band: Math.floor(place / BUCKETS), bucket: place % BUCKETS, share: count / total };
   });
 }
 
-/** Between two buckets next to each other. */
-const BUCKET_ERROR = 0.19;
+/** Any age is at most this far from the middle of its bucket; and of four buckets that are taken together. */
+const [BUCKET_ERROR, COARSE_ERROR] = [0.1, 0.42];
 
 /** All reads of one copy have their ages from the same call, so the percentile is as uncertain as the number of calls. */
-function ageP90Of(ages: readonly Aged[], calls: Estimate): Pick<Point, 'ageP90Ms' | 'ageP90MsError'> {
+function ageP90Of(
+  ages: readonly Aged[],
+  calls: Estimate,
+  bucketError: number,
+): Pick<Point, 'ageP90Ms' | 'ageP90MsError'> {
   const sorted = ages.toSorted((a, b) => a.bucket - b.bucket);
   const percentile = (share: number): number => {
     let below = 0;
@@ -216,12 +223,15 @@ function ageP90Of(ages: readonly Aged[], calls: Estimate): Pick<Point, 'ageP90Ms
   const doubt = calls.ratio === 0 ? 1 : Math.sqrt(0.9 * 0.1) * (calls.error / calls.ratio);
   const ageP90Ms = percentile(0.9);
   const [low, high] = [percentile(0.9 - doubt), percentile(0.9 + doubt)];
-  return { ageP90Ms, ageP90MsError: Math.round(Math.max(ageP90Ms - low, high - ageP90Ms, BUCKET_ERROR * ageP90Ms)) };
+  return { ageP90Ms, ageP90MsError: Math.round(Math.max(ageP90Ms - low, high - ageP90Ms, bucketError * ageP90Ms)) };
 }
+
+/** Records of a band do not all change alike: shares that were measured with other times lay up to a fifth beside. */
+const MODEL_ERROR = 0.2;
 
 /**
  * The share of records that are out of date: each by how long it had been unchanged. A band's share is as uncertain as the
- * number of changes that it was learned from.
+ * number of changes that it was learned from, and at least as the model is.
  */
 function outdatedRecords(rows: readonly BandRow[]): Basis['outdatedOf'] {
   const bands = learnBands(rows);
@@ -232,7 +242,8 @@ function outdatedRecords(rows: readonly BandRow[]): Basis['outdatedOf'] {
       return { share, variance: share ** 2 / (1 + changed) };
     });
     const ratio = sum(byBand, ({ share }) => share);
-    return { ratio: Math.min(1, ratio), error: 2 * Math.sqrt(sum(byBand, ({ variance }) => variance)) };
+    const chance = 2 * Math.sqrt(sum(byBand, ({ variance }) => variance));
+    return { ratio: Math.min(1, ratio), error: Math.hypot(chance, MODEL_ERROR * ratio) };
   };
 }
 
@@ -244,10 +255,7 @@ function outdatedLists(reports: readonly WhatIfReport[], rows: readonly BandRow[
   const changedOf = outdatedRecords(rows.filter(([band]) => band > 0));
   const missingOf = outdatedRecords(rows.filter(([band]) => band === 0));
   const items = Array.from({ length: BANDS }, (_, band) => sum(reports, ({ together }) => together?.items[band] ?? 0));
-  const all = Math.max(
-    1,
-    sum(items, (count) => count),
-  );
+  const all = Math.max(1, sum(items, Number));
   return (ages) => {
     const missing = missingOf(ages.map((one) => ({ ...one, band: 0 })));
     if (missing === null) return null;

@@ -146,6 +146,12 @@ export class TtlSimulator {
     }
   }
 
+  /** At one moment: a list has up to a hundred items. */
+  addAll(events: readonly KeyEvent[]): void {
+    const nowMs = this.#clock.nowMs();
+    for (const event of events) this.add(event, nowMs);
+  }
+
   #compare({ kind, class: cacheClass, id, ageMs, madeMsAgo }: KeyEvent, timeMs: number): void {
     const watched = this.#watch(cacheClass, timeMs);
     const known = this.#keys.find(id);

@@ -81,7 +81,7 @@ export class WhatIf {
       return { ...about, kind: 'item', class: 'evaluation', id: keyId('evaluation', hash) };
     });
     if (this.#sharing !== null) this.#sharing.addList(list, each);
-    else for (const event of [list, ...each]) this.#simulator.add(event);
+    else this.#simulator.addAll([list, ...each]);
   }
 
   #onRefresh({ class: cacheClass, copyHash, changed, sinceMs, createdAtMs }: Refresh): void {
