@@ -153,17 +153,10 @@ export class Sharing {
     const { simulator } = this.#options;
     const { kind, class: cacheClass, id } = event;
     const owner = this.#ownerOf(id);
-    if (owner === this.#self) {
-      simulator.add(event);
-    } else if (
-      kind === 'turning' ||
-      kind === 'hot' ||
-      isSampled(id, owner.levels[CACHE_CLASSES.indexOf(cacheClass)] ?? 0)
-    ) {
-      this.#wait(owner, [event]);
-    } else if (kind === 'tail') {
-      simulator.countUnsampled(cacheClass);
-    }
+    const isHot = kind === 'turning' || kind === 'hot';
+    if (owner === this.#self) simulator.add(event);
+    else if (isHot || isSampled(id, owner.levels[CACHE_CLASSES.indexOf(cacheClass)] ?? 0)) this.#wait(owner, [event]);
+    else if (kind === 'tail') simulator.countUnsampled(cacheClass);
   }
 
   /** A read of a list and its items: they reach those who follow any of these. */
