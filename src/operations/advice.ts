@@ -6,8 +6,8 @@ import { z } from 'zod';
 import { durationText, formatDuration } from '../time/duration.ts';
 import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../cache/ttl-policy.ts';
 import { bandOf, type BandRow, learn, MIN_COMPARISONS } from '../cache/what-if/change-rate.ts';
-import { basisOf, type Forecast, forecastOf, type Point, rowsOf, sum } from '../cache/what-if/forecast.ts';
-import type { WhatIfReport } from '../cache/what-if/tally.ts';
+import { basisOf, type Forecast, forecastOf, type Point, rowsOf } from '../cache/what-if/forecast.ts';
+import { sum, type WhatIfReport } from '../cache/what-if/tally.ts';
 
 const number = z.number();
 const orNull = number.nullable();
@@ -23,7 +23,9 @@ const curvePointSchema = z.object({
   upstreamRpsError: number,
   /** Calls to the store a second of all classes together, with this time and the others in force. */
   totalRps: number,
+  totalRpsError: number,
   ageP90Ms: number,
+  ageP90MsError: number,
   outdatedRatio: orNull,
   outdatedRatioError: orNull,
   extrapolated: z.boolean(),
@@ -64,8 +66,10 @@ type Recommendation = ClassAdvice['recommendation'];
 export const loadSchema = z.object({
   /** With the times in force. */
   upstreamRps: number,
+  upstreamRpsError: number,
   /** If all recommendations are followed. */
   recommendedRps: number,
+  recommendedRpsError: number,
   /** No recommendation goes beyond this. */
   limitRps: number,
   /** The source of the limit, in words. */
@@ -110,26 +114,23 @@ export function adviceOf(reports: readonly WhatIfReport[], options: AdviceOption
   const rpsOf = (cacheClass: CacheClass): number => forecasts.get(cacheClass)?.current.upstreamRps ?? 0;
   const nowRps = sum(CACHE_CLASSES, rpsOf);
   const limit = limitOf(nowRps, options);
-  // Lists bring evaluations along: with other times of lists these cost more or less.
-  const totalOf = (cacheClass: CacheClass, point: Point): number => {
-    const evaluations = cacheClass === 'list' ? forecast('evaluation', point.freshMs)?.current.upstreamRps : undefined;
-    return (
-      nowRps -
-      rpsOf(cacheClass) +
-      point.upstreamRps +
-      (evaluations === undefined ? 0 : evaluations - rpsOf('evaluation'))
-    );
+  const withTotal = (cacheClass: CacheClass, point: Point): CurvePoint => {
+    const others = new Map(CACHE_CLASSES.map((each) => [each, forecasts.get(each)?.current]));
+    // Lists bring evaluations along: with other times of lists these cost more or less.
+    if (cacheClass === 'list') others.set('evaluation', forecast('evaluation', point.freshMs)?.current);
+    const all = [...others.set(cacheClass, point).values()];
+    return {
+      ...point,
+      totalRps: sum(all, (each) => each?.upstreamRps ?? 0),
+      totalRpsError: Math.hypot(...all.map((each) => each?.upstreamRpsError ?? 0)),
+    };
   };
   let recommendedRps = nowRps;
   const classes = CACHE_CLASSES.map((cacheClass): ClassAdvice => {
     const outdatedLimit = options.outdatedLimitOf(cacheClass);
     const changes = changesOf(rowsOf(reports, cacheClass));
-    const about = {
-      class: cacheClass,
-      outdatedLimit,
-      changes,
-      measured: measuredOf(reports, cacheClass, options.nowMs),
-    };
+    const measured = measuredOf(reports, cacheClass, options.nowMs);
+    const about = { class: cacheClass, outdatedLimit, changes, measured };
     const found = forecasts.get(cacheClass) ?? null;
     if (found === null) {
       return {
@@ -141,11 +142,8 @@ export function adviceOf(reports: readonly WhatIfReport[], options: AdviceOption
         recommendation: none('No reads were seen yet.'),
       };
     }
-    const curve = found.curve.map((point): CurvePoint => ({ ...point, totalRps: totalOf(cacheClass, point) }));
-    const current = curve.find(({ freshMs: each }) => each === found.current.freshMs) ?? {
-      ...found.current,
-      totalRps: nowRps,
-    };
+    const curve = found.curve.map((point) => withTotal(cacheClass, point));
+    const current = curve[found.curve.indexOf(found.current)] ?? withTotal(cacheClass, found.current);
     const watchedMs = options.nowMs - found.sinceMs;
     const given = { ...found, watchedMs, curve, current, outdatedLimit, limit, spareRps: limit.rps - recommendedRps };
     const recommendation = recommend(given, options.force ?? false);
@@ -154,7 +152,24 @@ export function adviceOf(reports: readonly WhatIfReport[], options: AdviceOption
     const since = new Date(found.sinceMs).toISOString();
     return { ...about, reads: found.reads, since, current, curve, recommendation };
   });
-  return { load: { upstreamRps: nowRps, recommendedRps, ...loadLimit(limit, nowRps, recommendedRps) }, classes };
+  const load = {
+    upstreamRps: nowRps,
+    recommendedRps,
+    ...loadErrors(classes),
+    ...loadLimit(limit, nowRps, recommendedRps),
+  };
+  return { load, classes };
+}
+
+/** The classes are predicted one by one, so their errors are independent. */
+function loadErrors(classes: readonly ClassAdvice[]): Pick<StoreLoad, 'upstreamRpsError' | 'recommendedRpsError'> {
+  const advised = classes.map(({ curve, current, recommendation }) => {
+    return curve.find(({ freshMs }) => freshMs === recommendation.freshMs) ?? current;
+  });
+  return {
+    upstreamRpsError: Math.hypot(...classes.map(({ current }) => current?.upstreamRpsError ?? 0)),
+    recommendedRpsError: Math.hypot(...advised.map((point) => point?.upstreamRpsError ?? 0)),
+  };
 }
 
 const [HOUR_MS, DAY_MS] = [3_600_000, 86_400_000];

@@ -69,7 +69,7 @@ describe('advice', () => {
     const [chart = '', load, idle] = stdout.split('\n\n');
     expect([status, idle]).toEqual([0, 'No reads yet: list, transcript, scorecard, rubric, dealInsights, notFound.\n']);
     expect(load).toMatch(
-      /^All classes together: 0\.\d\d store calls\/s with the times in force, \S+ with all recommendations, at most 0\.\d\d \(twice what the times in force cost\)\.$/,
+      /^All classes together: 0\.\d\d ±\S+ store calls\/s with the times in force, \S+ ±\S+ with all recommendations, at most 0\.\d\d \(twice what the times in force cost\)\.$/,
     );
     const lines = chart.split('\n');
     expect(lines[0]).toBe(`evaluation: ${reads} reads in one process since 2026-01-15T12:00:00.000Z`);

@@ -5,7 +5,7 @@
  * Records that have just changed will change again sooner than those that have not changed for a week, so each band of time
  * unchanged has a rate of its own.
  */
-import { BUCKETS, bucketOf, middleOf, rounded } from './tally.ts';
+import { BUCKETS, bucketOf, middleOf, rounded, sum } from './tally.ts';
 
 /** Copies that were held for that long, and how many of them the answer differed from. */
 export interface Comparisons {
@@ -40,6 +40,9 @@ export interface Learned {
   readonly changed: number;
 }
 
+const seenOf = ({ seen }: Comparisons): number => seen;
+const changedOf = ({ changed }: Comparisons): number => changed;
+
 /** By band; a band with too few comparisons has what all of them show together. Null if these are too few as well. */
 export function learnBands(rows: readonly BandRow[]): readonly Learned[] | null {
   const all = learn(rows);
@@ -51,11 +54,7 @@ export function learnBands(rows: readonly BandRow[]): readonly Learned[] | null 
 export function learn(rows: readonly BandRow[]): Learned | null {
   const comparisons = rows.map(([, bucket, seen, changed]) => ({ sinceMs: middleOf(bucket), seen, changed }));
   const outdatedAt = learnChanges(comparisons);
-  return outdatedAt && { outdatedAt, seen: sum(comparisons, 'seen'), changed: sum(comparisons, 'changed') };
-}
-
-function sum(all: readonly Comparisons[], of: 'seen' | 'changed'): number {
-  return all.reduce((total, one) => total + one[of], 0);
+  return outdatedAt && { outdatedAt, seen: sum(comparisons, seenOf), changed: sum(comparisons, changedOf) };
 }
 
 const STEPS = 40;
@@ -79,8 +78,8 @@ export function learnChanges(observed: readonly Comparisons[]): OutdatedAt | nul
   for (const [index, { sinceMs }] of sorted.entries()) {
     const isLast = index === sorted.length - 1;
     const reached = sorted.slice(0, index + 1);
-    const isDue = sinceMs >= REACH * (fits.at(-1)?.untilMs ?? 0) && sum(reached, 'changed') >= MIN_COMPARISONS;
-    if (sum(reached, 'seen') >= MIN_COMPARISONS && (isLast || isDue)) {
+    const isDue = sinceMs >= REACH * (fits.at(-1)?.untilMs ?? 0) && sum(reached, changedOf) >= MIN_COMPARISONS;
+    if (sum(reached, seenOf) >= MIN_COMPARISONS && (isLast || isDue)) {
       fits.push({ untilMs: sinceMs, outdatedAt: rhythmOf(reached) });
     }
   }
@@ -96,7 +95,7 @@ export function learnChanges(observed: readonly Comparisons[]): OutdatedAt | nul
 }
 
 function rhythmOf(observed: readonly Comparisons[]): OutdatedAt {
-  const total = sum(observed, 'seen');
+  const total = sum(observed, seenOf);
   const data = observed.map(({ sinceMs, seen, changed }) => {
     const more = seen / total;
     return { sinceMs: Math.max(1, sinceMs), seen: seen + more, changed: Math.min(changed, seen) + more / 2 };
@@ -119,7 +118,7 @@ function mostLikely(data: readonly Comparisons[], shareOf: (product: number) => 
       return all + changed * Math.log(share) + (seen - changed) * Math.log1p(-share);
     }, 0);
   // Several changes between two looks count as one, so the true rate is hardly below this, and may be far above.
-  const least = sum(data, 'changed') / data.reduce((all, { sinceMs, seen }) => all + sinceMs * seen, 0);
+  const least = sum(data, changedOf) / data.reduce((all, { sinceMs, seen }) => all + sinceMs * seen, 0);
   let [low, high] = [Math.log(least / 2), Math.log(least * 1000)];
   for (let step = 0; step < STEPS; step++) {
     const third = (high - low) / 3;

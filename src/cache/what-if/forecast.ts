@@ -1,18 +1,22 @@
 /** What other fresh times of a class would bring, from the simulations of all processes. Pure. */
 import type { CacheClass, CacheTtl } from '../ttl-policy.ts';
-import { type BandRow, learnBands, type Learned } from './change-rate.ts';
+import { BANDS, type BandRow, learnBands } from './change-rate.ts';
 import {
   type Ages,
   BUCKETS,
   CANDIDATE_FRESH_MS,
   type Counts,
   middleOf,
+  sum,
   type TogetherReport,
   type WhatIfReport,
 } from './tally.ts';
 import { IN_FORCE, LIST_FRESH_MS, WITHOUT_LISTS } from './together.ts';
 
-/** A prediction for one fresh time. Ratios are 0 to 1; an error is two standard errors: chance alone may have moved it so far. */
+/**
+ * A prediction for one fresh time. Ratios are 0 to 1; an error is two standard errors: chance alone may have moved it so far.
+ * That of outdated answers also has the error of the model.
+ */
 export interface Point {
   readonly freshMs: number;
   /** The share of reads that are served without waiting for the store. */
@@ -25,6 +29,7 @@ export interface Point {
   readonly upstreamRpsError: number;
   /** Nine of ten answers would be at most this old. */
   readonly ageP90Ms: number;
+  readonly ageP90MsError: number;
   /** The share of answers, or of the records on lists, that would be out of date; null until it is known how fast records change. */
   readonly outdatedRatio: number | null;
   readonly outdatedRatioError: number | null;
@@ -135,10 +140,8 @@ function coveredMs(simulations: readonly Simulation[]): number {
 function simulatedPoint(index: number, basis: Basis, beside: Beside): Point {
   const { simulations, readsPerSecond, watchedMs, outdatedOf } = basis;
   const freshMs = CANDIDATE_FRESH_MS[index] ?? 0;
-  const calls = times(
-    perRead(simulations, ({ points }) => points[index]?.calls),
-    beside.calls,
-  );
+  const alone = perRead(simulations, ({ points }) => points[index]?.calls);
+  const calls = times(alone, beside.calls);
   const waits = times(
     perRead(simulations, ({ points }) => points[index]?.waits),
     beside.waits,
@@ -155,7 +158,7 @@ function simulatedPoint(index: number, basis: Basis, beside: Beside): Point {
     storeCallsPerReadError: calls.error,
     upstreamRps: calls.ratio * readsPerSecond,
     upstreamRpsError: calls.error * readsPerSecond,
-    ageP90Ms: percentileOf(ages, 0.9),
+    ...ageP90Of(ages, alone, beside.ages === null ? BUCKET_ERROR : COARSE_ERROR),
     outdatedRatio: outdated?.ratio ?? null,
     outdatedRatioError: outdated?.error ?? null,
     extrapolated: watchedMs < freshMs,
@@ -196,30 +199,52 @@ function agesOf(all: readonly (readonly [ages: Ages, weight: number])[]): readon
     const whole = sum(ages, ([, share]) => share);
     for (const [place, share] of ages) sums.set(place, (sums.get(place) ?? 0) + (weight * share) / whole);
   }
-  const total = sum([...sums.values()], (count) => count);
+  const total = sum([...sums.values()], Number);
   return [...sums].map(([place, count]) => {
     return { band: Math.floor(place / BUCKETS), bucket: place % BUCKETS, share: count / total };
   });
 }
 
-function percentileOf(ages: readonly Aged[], share: number): number {
-  let below = 0;
+/** Any age is at most this far from the middle of its bucket; and of four buckets that are taken together. */
+const [BUCKET_ERROR, COARSE_ERROR] = [0.1, 0.42];
+
+/** All reads of one copy have their ages from the same call, so the percentile is as uncertain as the number of calls. */
+function ageP90Of(
+  ages: readonly Aged[],
+  calls: Estimate,
+  bucketError: number,
+): Pick<Point, 'ageP90Ms' | 'ageP90MsError'> {
   const sorted = ages.toSorted((a, b) => a.bucket - b.bucket);
-  const found = sorted.find((one) => (below += one.share) >= share - 1e-9) ?? sorted.at(-1);
-  return Math.round(middleOf(found?.bucket ?? 0));
+  const percentile = (share: number): number => {
+    let below = 0;
+    const found = sorted.find((one) => (below += one.share) >= share - 1e-9) ?? sorted.at(-1);
+    return Math.round(middleOf(found?.bucket ?? 0));
+  };
+  const doubt = calls.ratio === 0 ? 1 : Math.sqrt(0.9 * 0.1) * (calls.error / calls.ratio);
+  const ageP90Ms = percentile(0.9);
+  const [low, high] = [percentile(0.9 - doubt), percentile(0.9 + doubt)];
+  return { ageP90Ms, ageP90MsError: Math.round(Math.max(ageP90Ms - low, high - ageP90Ms, bucketError * ageP90Ms)) };
 }
 
-/** The share of records that are out of date: each by how long it had been unchanged. */
+/** Records of a band do not all change alike: shares that were measured with other times lay up to a fifth beside. */
+const MODEL_ERROR = 0.2;
+
+/**
+ * The share of records that are out of date: each by how long it had been unchanged. A band's share is as uncertain as the
+ * number of changes that it was learned from, and at least as the model is.
+ */
 function outdatedRecords(rows: readonly BandRow[]): Basis['outdatedOf'] {
   const bands = learnBands(rows);
   if (bands === null) return () => null;
-  return (ages) =>
-    totalOf(bands, (band) =>
-      shareOutdated(
-        ages.filter((one) => one.band === band),
-        bands[band],
-      ),
-    );
+  return (ages) => {
+    const byBand = bands.map(({ outdatedAt, changed }, band) => {
+      const share = sum(ages, (one) => (one.band === band ? one.share * outdatedAt(middleOf(one.bucket)) : 0));
+      return { share, variance: share ** 2 / (1 + changed) };
+    });
+    const ratio = sum(byBand, ({ share }) => share);
+    const chance = 2 * Math.sqrt(sum(byBand, ({ variance }) => variance));
+    return { ratio: Math.min(1, ratio), error: Math.hypot(chance, MODEL_ERROR * ratio) };
+  };
 }
 
 /**
@@ -227,39 +252,19 @@ function outdatedRecords(rows: readonly BandRow[]): Basis['outdatedOf'] {
  * are in all bands, whatever the age of the list.
  */
 function outdatedLists(reports: readonly WhatIfReport[], rows: readonly BandRow[]): Basis['outdatedOf'] {
-  const bands = learnBands(rows.filter(([band]) => band > 0)) ?? [];
-  const [added] = learnBands(rows.filter(([band]) => band === 0)) ?? [];
-  if (added === undefined) return () => null;
-  const items = Array.from(bands, (_, band) => sum(reports, ({ together }) => together?.items[band] ?? 0));
-  const all = Math.max(
-    1,
-    sum(items, (count) => count),
-  );
+  const changedOf = outdatedRecords(rows.filter(([band]) => band > 0));
+  const missingOf = outdatedRecords(rows.filter(([band]) => band === 0));
+  const items = Array.from({ length: BANDS }, (_, band) => sum(reports, ({ together }) => together?.items[band] ?? 0));
+  const all = Math.max(1, sum(items, Number));
   return (ages) => {
-    const changed = totalOf(bands, (band) => (shareOutdated(ages, bands[band]) * (items[band] ?? 0)) / all);
-    const missing = totalOf([added], () => shareOutdated(ages, added));
+    const missing = missingOf(ages.map((one) => ({ ...one, band: 0 })));
+    if (missing === null) return null;
+    const records = ages.flatMap((one) =>
+      items.map((count, band) => ({ ...one, band, share: (one.share * count) / all })),
+    );
+    const changed = changedOf(records) ?? { ratio: 0, error: 0 };
     const ratio = 1 - (1 - changed.ratio) * (1 - missing.ratio);
     return { ratio, error: Math.hypot(changed.error, missing.error) };
-  };
-}
-
-function shareOutdated(ages: readonly Aged[], learned: Learned | undefined): number {
-  return sum(ages, ({ bucket, share }) => share * (learned?.outdatedAt(middleOf(bucket)) ?? 0));
-}
-
-/** A band's share is as uncertain as the number of changes that it was learned from. */
-function totalOf(bands: readonly Learned[], shareOf: (band: number) => number): Estimate {
-  const shares = bands.map((_, band) => shareOf(band));
-  const variance =
-    sum(shares, (share) => share) === 0
-      ? 0
-      : sum([...shares.entries()], ([band, share]) => share ** 2 / (1 + (bands[band]?.changed ?? 0)));
-  return {
-    ratio: Math.min(
-      1,
-      sum(shares, (share) => share),
-    ),
-    error: 2 * Math.sqrt(variance),
   };
 }
 
@@ -357,8 +362,4 @@ function mix(from: number, to: number, share: number): number {
 
 function mixPowers(from: number, to: number, share: number): number {
   return from > 0 && to > 0 ? from * (to / from) ** share : mix(from, to, share);
-}
-
-export function sum<T>(all: readonly T[], amountOf: (one: T) => number): number {
-  return all.reduce((total, one) => total + amountOf(one), 0);
 }

@@ -24,14 +24,13 @@ export class HotKeys {
   /** The votes, and HOT if the key has become hot: it stays so until another takes its place. */
   readonly #votes = new Uint8Array(BUCKETS * KEYS_PER_BUCKET);
 
-  get bytes(): number {
-    return this.#ids.byteLength + this.#votes.byteLength;
-  }
-
   /** Counts a read of the key. The answer must not depend on whether the key is sampled. */
   vote(id: number): Heat {
-    const [first, place] = this.#find(id);
-    if (place < 0) {
+    // The bits are not those by which keys are sampled.
+    const first = (mix32(id ^ 0x51ed270b) % BUCKETS) * KEYS_PER_BUCKET;
+    let place = first;
+    while (place < first + KEYS_PER_BUCKET && (this.#ids[place] !== id || this.#votes[place] === 0)) place++;
+    if (place === first + KEYS_PER_BUCKET) {
       this.#voteAgainst(first, id);
       return 'tail';
     }
@@ -41,12 +40,6 @@ export class HotKeys {
     this.#votes[place] = count | (isTurning ? HOT : votes & HOT);
     if (isTurning) return 'turning';
     return votes >= HOT ? 'hot' : 'tail';
-  }
-
-  /** Without a vote. */
-  has(id: number): boolean {
-    const [, place] = this.#find(id);
-    return place >= 0 && (this.#votes[place] ?? 0) >= HOT;
   }
 
   #voteAgainst(first: number, id: number): void {
@@ -61,15 +54,6 @@ export class HotKeys {
 
   #countAt(place: number): number {
     return (this.#votes[place] ?? 0) & MAX_VOTES;
-  }
-
-  /** The first place of the key's bucket, and its own; -1 if it has none. The bits are not those by which keys are sampled. */
-  #find(id: number): [first: number, place: number] {
-    const first = (mix32(id ^ 0x51ed270b) % BUCKETS) * KEYS_PER_BUCKET;
-    for (let place = first; place < first + KEYS_PER_BUCKET; place++) {
-      if (this.#ids[place] === id && this.#votes[place] !== 0) return [first, place];
-    }
-    return [first, -1];
   }
 }
 

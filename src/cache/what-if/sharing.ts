@@ -109,7 +109,7 @@ export interface SharingOptions {
   readonly self: string;
   /** The processes before the same store, this one among them, in order. */
   readonly peers: () => readonly string[];
-  readonly simulator: Pick<TtlSimulator, 'add' | 'countUnsampled' | 'levels'>;
+  readonly simulator: Pick<TtlSimulator, 'add' | 'addAll' | 'countUnsampled' | 'levels'>;
   /** Makes the report that this process publishes. */
   readonly report: () => WhatIfReport;
   /** Called with what another process sent that can't be read. Must not throw. */
@@ -157,17 +157,10 @@ export class Sharing {
     const { simulator } = this.#options;
     const { kind, class: cacheClass, id } = event;
     const owner = this.#ownerOf(id);
-    if (owner === this.#self) {
-      simulator.add(event);
-    } else if (
-      kind === 'turning' ||
-      kind === 'hot' ||
-      isSampled(id, owner.levels[CACHE_CLASSES.indexOf(cacheClass)] ?? 0)
-    ) {
-      this.#wait(owner, [event]);
-    } else if (kind === 'tail') {
-      simulator.countUnsampled(cacheClass);
-    }
+    const isHot = kind === 'turning' || kind === 'hot';
+    if (owner === this.#self) simulator.add(event);
+    else if (isHot || isSampled(id, owner.levels[CACHE_CLASSES.indexOf(cacheClass)] ?? 0)) this.#wait(owner, [event]);
+    else if (kind === 'tail') simulator.countUnsampled(cacheClass);
   }
 
   /** A read of a list and its items: they reach those who follow any of these. */
@@ -177,7 +170,7 @@ export class Sharing {
       const level = owner === this.#self ? this.#options.simulator.levels().at(-1) : owner.levels[CACHE_CLASSES.length];
       const sampled = own.filter(({ id }) => isSampled(id, level ?? 0));
       if (sampled.length === 0) continue;
-      if (owner === this.#self) this.#simulateHere([list, ...sampled]);
+      if (owner === this.#self) this.#options.simulator.addAll([list, ...sampled]);
       else this.#wait(owner, [list, ...sampled]);
     }
   }
@@ -224,11 +217,21 @@ export class Sharing {
     await handOver.catch(() => undefined);
   }
 
+  /** By process; none of those that have none that can be read. */
   async #readReports(ids: readonly string[]): Promise<ReadonlyMap<string, readonly WhatIfReport[]>> {
-    const { link, store } = this.#options;
+    const { link, store, onBroken } = this.#options;
     if (ids.length === 0) return new Map();
     const texts = await link.run((redis) => redis.mget(ids.map((id) => whatIfReportKey(store, id))));
-    return new Map(ids.map((id, index) => [id, this.#readReport(texts[index] ?? null)]));
+    const read = (text: string | null | undefined): WhatIfReport[] => {
+      if (text === null || text === undefined) return [];
+      try {
+        return [whatIfReportSchema.parse(JSON.parse(text))];
+      } catch {
+        onBroken('what-if curves of another process');
+        return [];
+      }
+    };
+    return new Map(ids.map((id, index) => [id, read(texts[index])]));
   }
 
   #schedule(): void {
@@ -247,7 +250,7 @@ export class Sharing {
     if (ids.join() === this.#owners.map(({ id }) => id).join()) return;
     const known = new Map([this.#self, ...this.#owners].map((owner) => [owner.id, owner]));
     const owners = ids.map((id) => known.get(id) ?? new Owner(id));
-    for (const owner of this.#owners) if (!owners.includes(owner)) this.#simulateHere(owner.waiting);
+    for (const owner of this.#owners) if (!owners.includes(owner)) this.#options.simulator.addAll(owner.waiting);
     this.#owners = owners;
   }
 
@@ -284,21 +287,14 @@ export class Sharing {
     try {
       const receivers = await link.run((redis) => redis.publish(whatIfChannel(store, owner.id), message));
       // A process that is connecting anew, or has just died. A Cluster counts only those at one node.
-      if (receivers === 0 && link.kind !== 'cluster') this.#simulateHere(events);
+      if (receivers === 0 && link.kind !== 'cluster') simulator.addAll(events);
     } catch (error) {
-      if (error instanceof NotSentError) this.#simulateHere(events);
+      if (error instanceof NotSentError) simulator.addAll(events);
     }
   }
 
-  #simulateHere(events: readonly KeyEvent[]): void {
-    const { simulator, clock } = this.#options;
-    // A list has up to a hundred items.
-    const nowMs = clock.nowMs();
-    for (const event of events) simulator.add(event, nowMs);
-  }
-
   #onMessage(message: string): void {
-    const { clock, onBroken } = this.#options;
+    const { simulator, clock, onBroken } = this.#options;
     const batch = decodeBatch(message, clock.nowMs());
     if (batch === null) {
       onBroken('reads of another process');
@@ -306,7 +302,7 @@ export class Sharing {
     }
     const sender = this.#owners.find(({ seed }) => seed === batch.sender);
     if (sender !== undefined) sender.levels = batch.levels;
-    this.#simulateHere(batch.events);
+    simulator.addAll(batch.events);
   }
 
   /** Never rejects. */
@@ -321,17 +317,6 @@ export class Sharing {
       this.#published = news;
     } catch {
       // The next one follows in a second.
-    }
-  }
-
-  /** None of a process that has none. */
-  #readReport(text: string | null): WhatIfReport[] {
-    if (text === null) return [];
-    try {
-      return [whatIfReportSchema.parse(JSON.parse(text))];
-    } catch {
-      this.#options.onBroken('what-if curves of another process');
-      return [];
     }
   }
 }

@@ -15,7 +15,7 @@ import { mix32 } from '../request.ts';
 import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../ttl-policy.ts';
 import { bandOf, ChangeTally } from './change-rate.ts';
 import { KeyTable, MAX_KEYS, STATE } from './keys.ts';
-import { CANDIDATE_FRESH_MS, type Counts, type Outcomes, Tally, type WhatIfReport } from './tally.ts';
+import { CANDIDATE_FRESH_MS, type Outcomes, Tally, type WhatIfReport } from './tally.ts';
 import { ageAt, isSampled, jitteredMs, neverAt, randomOf, sampledShare, ticksOf } from './ticks.ts';
 import { Together } from './together.ts';
 
@@ -105,12 +105,10 @@ export class TtlSimulator {
     return this.#together.report();
   }
 
-  /** The counts of all candidates, and of comparisons; null if there was nothing. */
-  countsOf(
-    cacheClass: CacheClass,
-  ): { readonly counts: Counts; readonly comparisons: ReturnType<ChangeTally['rows']> } | null {
+  /** The counts of all candidates, null if there was nothing; and of comparisons. */
+  countsOf(cacheClass: CacheClass) {
     const watched = this.#watched.get(codeOf(cacheClass));
-    return watched === undefined ? null : { counts: watched.tally.counts(), comparisons: watched.changes.rows() };
+    return { counts: watched?.tally.counts() ?? null, comparisons: watched?.changes.rows() ?? [] };
   }
 
   /** A read of a key that is followed nowhere. */
@@ -144,6 +142,12 @@ export class TtlSimulator {
         this.#countRead(event, timeMs);
         break;
     }
+  }
+
+  /** At one moment: a list has up to a hundred items. */
+  addAll(events: readonly KeyEvent[]): void {
+    const nowMs = this.#clock.nowMs();
+    for (const event of events) this.add(event, nowMs);
   }
 
   #compare({ kind, class: cacheClass, id, ageMs, madeMsAgo }: KeyEvent, timeMs: number): void {

@@ -31,11 +31,12 @@ export function rounded(count: number): number {
   return Math.round(count * 10_000) / 10_000;
 }
 
+export function sum<T>(all: readonly T[], amountOf: (one: T) => number): number {
+  return all.reduce((total, one) => total + amountOf(one), 0);
+}
+
 const amount = z.number().nonnegative();
-const bucketSchema = z
-  .int()
-  .min(0)
-  .max(BUCKETS - 1);
+const wholeBelow = (end: number) => z.int().nonnegative().lt(end);
 
 /**
  * Counted at exact reads; at sampled ones, as so many as they stand for; and those again, each times how often its key was
@@ -45,17 +46,7 @@ const sumsSchema = z.tuple([amount, amount, amount]);
 
 const MAX_BANDS = 16;
 /** Ages of answers: `band * BUCKETS + bucket`, and a share of all answers. */
-const agesSchema = z
-  .array(
-    z.tuple([
-      z
-        .int()
-        .min(0)
-        .max(MAX_BANDS * BUCKETS - 1),
-      amount,
-    ]),
-  )
-  .max(MAX_BANDS * BUCKETS);
+const agesSchema = z.array(z.tuple([wholeBelow(MAX_BANDS * BUCKETS), amount])).max(MAX_BANDS * BUCKETS);
 export type Ages = z.output<typeof agesSchema>;
 
 const countsSchema = z.strictObject({
@@ -97,7 +88,7 @@ const togetherSchema = z.strictObject({
   /** In the order of `LIST_FRESH_MS`; then with the time in force, and without lists. */
   worlds: z.array(callsSchema.extend({ ages: z.array(agesSchema).length(CANDIDATE_FRESH_MS.length) })).max(16),
   /** Records on lists that were read, by the band of their time unchanged. */
-  items: z.array(amount).max(16),
+  items: z.array(amount).max(MAX_BANDS),
 });
 export type TogetherReport = z.output<typeof togetherSchema>;
 
@@ -116,7 +107,9 @@ export const whatIfReportSchema = z.strictObject({
         /** Null if nothing was simulated there. */
         counts: countsSchema.nullable(),
         /** Copies that were compared: the band of the record, the bucket of their age, how many, how many had changed. */
-        comparisons: z.array(z.tuple([z.int().min(0).max(15), bucketSchema, amount, amount])).max(16 * BUCKETS),
+        comparisons: z
+          .array(z.tuple([wholeBelow(MAX_BANDS), wholeBelow(BUCKETS), amount, amount]))
+          .max(MAX_BANDS * BUCKETS),
       }),
     )
     .max(CACHE_CLASSES.length),
@@ -192,16 +185,16 @@ export class Tally {
   }
 
   counts(): Counts {
-    const sum = (at: number): number =>
+    const sumAt = (at: number): number =>
       rounded(this.#earlier.reduce((all, { sums }) => all + (sums[at] ?? 0), this.#sums[at] ?? 0));
-    const three = (at: number): [number, number, number] => [sum(at), sum(at + 1), sum(at + 2)];
+    const three = (at: number): [number, number, number] => [sumAt(at), sumAt(at + 1), sumAt(at + 2)];
     const [exactReads, sampledWeight, repeatReads] = three(READS);
     return {
       startedMs: this.startedMs,
       sinceMs: this.#earlier[0]?.sinceMs ?? this.#sinceMs,
       exactReads,
-      otherReads: sum(OTHER_READS),
-      sampledReads: sum(SAMPLED_READS),
+      otherReads: sumAt(OTHER_READS),
+      sampledReads: sumAt(SAMPLED_READS),
       sampledWeight,
       repeatReads,
       points: CANDIDATE_FRESH_MS.map((freshMs, index) => ({
@@ -261,7 +254,7 @@ export class AgeTally {
     const counts = [...this.#bands].flatMap(([band, all]) =>
       Array.from(all.subarray(first, first + BUCKETS), (count, bucket) => [band * BUCKETS + bucket, count] as const),
     );
-    const whole = counts.reduce((sum, [, count]) => sum + count, 0);
+    const whole = sum(counts, ([, count]) => count);
     return counts
       .map(([place, count]): Ages[number] => [place, whole === 0 ? 0 : Number((count / whole).toFixed(digits))])
       .filter(([, share]) => share > 0);

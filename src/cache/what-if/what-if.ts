@@ -50,7 +50,7 @@ export class WhatIf {
   report(): WhatIfReport {
     const classes = CACHE_CLASSES.flatMap((cacheClass) => {
       const measured = this.#measured.get(cacheClass) ?? null;
-      const simulated = this.#simulator.countsOf(cacheClass) ?? { counts: null, comparisons: [] };
+      const simulated = this.#simulator.countsOf(cacheClass);
       return measured === null && simulated.counts === null ? [] : [{ class: cacheClass, measured, ...simulated }];
     });
     return { version: 4, atMs: this.#clock.nowMs(), hasEnded: false, classes, together: this.#simulator.together() };
@@ -81,7 +81,7 @@ export class WhatIf {
       return { ...about, kind: 'item', class: 'evaluation', id: keyId('evaluation', hash) };
     });
     if (this.#sharing !== null) this.#sharing.addList(list, each);
-    else for (const event of [list, ...each]) this.#simulator.add(event);
+    else this.#simulator.addAll([list, ...each]);
   }
 
   #onRefresh({ class: cacheClass, copyHash, changed, sinceMs, createdAtMs }: Refresh): void {

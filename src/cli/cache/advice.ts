@@ -68,9 +68,11 @@ function queryOf({ budget, force = false, list, evaluation }: AdviceOptions): UR
   return query;
 }
 
-function loadText({ upstreamRps, recommendedRps, limitRps, limit, warning }: Advice['load']): string {
-  const load = `All classes together: ${rateText(upstreamRps)} store calls/s with the times in force, ${rateText(recommendedRps)} with all recommendations, at most ${rateText(limitRps)} (${limit}).`;
-  return [load, ...(warning === null ? [] : [warning])].join('\n');
+function loadText({ limitRps, limit, warning, ...load }: Advice['load']): string {
+  const now = `${rateText(load.upstreamRps)} ±${rateText(load.upstreamRpsError)} store calls/s with the times in force`;
+  const advised = `${rateText(load.recommendedRps)} ±${rateText(load.recommendedRpsError)} with all recommendations`;
+  const text = `All classes together: ${now}, ${advised}, at most ${rateText(limitRps)} (${limit}).`;
+  return [text, ...(warning === null ? [] : [warning])].join('\n');
 }
 
 /** A larger difference between the predicted and the measured hit ratio is pointed out. */
@@ -134,9 +136,11 @@ function chart({ curve, current, recommendation }: ClassAdvice): readonly string
       rateText(upstreamRps),
       `±${rateText(point.upstreamRpsError)}`,
       rateText(point.totalRps),
+      `±${rateText(point.totalRpsError)}`,
       durationText(ageP90Ms),
+      `±${durationText(point.ageP90MsError)}`,
       outdatedRatio === null ? null : percentText(outdatedRatio),
-      plusMinus(point.outdatedRatioError ?? 0),
+      point.outdatedRatioError === null ? '' : plusMinus(point.outdatedRatioError),
     ];
     const notes = [...marks, ...(extrapolated ? ['extrapolated'] : [])].join(', ');
     return { prediction, isMarked: marks.length > 0, cells: [formatDuration(freshMs), ...prediction, notes] };
@@ -145,6 +149,7 @@ function chart({ curve, current, recommendation }: ClassAdvice): readonly string
   const shown = rows.filter(
     ({ prediction, isMarked }, index) => isMarked || prediction.join() !== rows[index - 1]?.prediction.join(),
   );
-  const heading = ['TIME', 'HIT RATIO', '', '', 'STORE CALLS/S', '', 'ALL CLASSES', 'AGE P90', 'OUTDATED', '', ''];
+  const figures = ['STORE CALLS/S', 'ALL CLASSES', 'AGE P90', 'OUTDATED'].flatMap((name) => [name, '']);
+  const heading = ['TIME', 'HIT RATIO', '', '', ...figures, ''];
   return columns([heading, ...shown.map(({ cells }) => cells)]).split('\n');
 }

@@ -424,7 +424,9 @@ describe('/api/cache/advice', () => {
     processes: z.number(),
     load: z.strictObject({
       upstreamRps: z.number(),
+      upstreamRpsError: z.number(),
       recommendedRps: z.number(),
+      recommendedRpsError: z.number(),
       limitRps: z.number(),
       limit: z.string(),
       warning: z.string().nullable(),

@@ -45,9 +45,9 @@ export function signOut() {
  */
 export async function call(route, { id = '', query = {}, body } = {}) {
   const { method, path } = ROUTES[route];
-  const parameters = new URLSearchParams(query).toString();
   // Relative, so that the page works behind a prefix.
-  const place = path.slice(1).replace(/\{\w+\}/, encodeURIComponent(id));
+  const url = new URL(path.slice(1).replace(/\{\w+\}/, encodeURIComponent(id)), location.href);
+  url.search = String(new URLSearchParams(query));
   const headers = new Headers();
   const token = sessionStorage.getItem(TOKEN_KEY);
   if (token !== null) headers.set('Authorization', `Bearer ${token}`);
@@ -56,14 +56,7 @@ export async function call(route, { id = '', query = {}, body } = {}) {
   const signal = AbortSignal.timeout(DEADLINE_MS);
   let response;
   try {
-    response = await fetch(parameters === '' ? place : `${place}?${parameters}`, {
-      method,
-      headers,
-      ...content,
-      cache: 'no-store',
-      redirect: 'error',
-      signal,
-    });
+    response = await fetch(url, { method, headers, ...content, cache: 'no-store', redirect: 'error', signal });
   } catch (error) {
     const reason = signal.aborted ? `did not answer within ${DEADLINE_MS / 1000} s` : 'can’t be reached';
     const doubt = method === 'GET' ? '' : ' It is not known whether the change was made: look before you repeat it.';

@@ -48,6 +48,8 @@ function useView(views) {
 /** @param {{ readonly views: readonly View[], readonly current: string }} props */
 function Header({ views, current }) {
   const { isOpen } = useStore(session);
+  const { data } = useStore(live.who);
+  const who = data !== null && (hasToken() ? `Signed in as ${data.who} (${data.role})` : 'Not signed in');
   return html`<header class="top">
     <h1>evalgate</h1>
     <nav aria-label="Views">
@@ -56,18 +58,11 @@ function Header({ views, current }) {
       )}
     </nav>
     <div class="tools">
-      ${isOpen && html`<${Who} />`}
+      ${isOpen && html`<span>${who}</span>`}
       <${ThemeSwitch} />
       ${isOpen && hasToken() && button('Sign out', signOut)}
     </div>
   </header>`;
-}
-
-function Who() {
-  const { data } = useStore(live.who);
-  return html`<span
-    >${data !== null && (hasToken() ? `Signed in as ${data.who} (${data.role})` : 'Not signed in')}</span
-  >`;
 }
 
 /** A token has no other characters. */

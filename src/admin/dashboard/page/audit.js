@@ -2,7 +2,7 @@
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import { count, moment } from './format.js';
-import { button, Sign, table } from './ui.js';
+import { button, problemText, table } from './ui.js';
 
 const SHOWN_FIRST = 20;
 
@@ -15,14 +15,11 @@ export function Audit({ data: { entries, problem } }) {
   });
   const label = isAll ? 'Show the newest only' : `Show all ${count(entries.length)}`;
   const none = problem === null ? 'Nothing was changed yet.' : 'None.';
-  return html`${problem !== null && html`<p><${Sign} kind="warn" />${problem}.</p>`}
-  ${table('Audit', ['When', 'Who', 'What', 'Change'], rows, none)}
+  return html`${problemText(problem)} ${table('Audit', ['When', 'Who', 'What', 'Change'], rows, none)}
   ${entries.length > SHOWN_FIRST && html`<div>${button(label, () => setAll(!isAll))}</div>`}`;
 }
 
-/**
- * @param {string} action
- */
+/** @param {string} action */
 export function wordsOf(action) {
   return ACTIONS.get(action) ?? action;
 }
@@ -55,7 +52,7 @@ const MAX_VALUE_LENGTH = 80;
  * @param {unknown} to
  */
 function differenceText(from, to) {
-  const [before, after] = [textsOf(from), textsOf(to)];
+  const [before, after] = [new Map(textsOf(from)), new Map(textsOf(to))];
   const names = [...new Set([...before.keys(), ...after.keys()])];
   const changes = names.flatMap((name) => {
     const [was = '', is = ''] = [before.get(name), after.get(name)];
@@ -68,20 +65,16 @@ function differenceText(from, to) {
 /**
  * The members of an audited value as texts; members of members as `limits.perMinute`.
  * @param {unknown} value
- * @returns {ReadonlyMap<string, string>}
+ * @returns {[name: string, text: string][]}
  */
 function textsOf(value) {
   const members = typeof value === 'object' && value !== null ? Object.entries(value) : [];
-  return new Map(
-    members.flatMap(([name, member]) => {
-      if (member === null || member === undefined) return [];
-      if (typeof member === 'object' && !Array.isArray(member)) {
-        return [...textsOf(member)].map(([inner, text]) => /** @type {const} */ ([`${name}.${inner}`, text]));
-      }
-      const text = Array.isArray(member) ? member.join(' + ') : String(member);
-      return [
-        /** @type {const} */ ([name, text.length > MAX_VALUE_LENGTH ? `${text.slice(0, MAX_VALUE_LENGTH)}…` : text]),
-      ];
-    }),
-  );
+  return members.flatMap(([name, member]) => {
+    if (member === null || member === undefined) return [];
+    if (typeof member === 'object' && !Array.isArray(member)) {
+      return textsOf(member).map(([inner, text]) => [`${name}.${inner}`, text]);
+    }
+    const text = Array.isArray(member) ? member.join(' + ') : String(member);
+    return [[name, text.length > MAX_VALUE_LENGTH ? `${text.slice(0, MAX_VALUE_LENGTH)}…` : text]];
+  });
 }

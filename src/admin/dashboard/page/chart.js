@@ -12,9 +12,10 @@ const library = await import('uplot').then(
 
 /**
  * @typedef {object} Line
- * @property {string} id For the style sheet.
  * @property {string} label
- * @property {readonly (readonly [number, number | null])[]} points Null is a gap.
+ * @property {string} colour A variable of the style sheet.
+ * @property {readonly number[]} [dash]
+ * @property {readonly (number | null)[]} values At each place of the axis; null is a gap.
  */
 
 /** @typedef {{ readonly at: number, readonly kind: string, readonly text: string }} Mark A vertical line. */
@@ -24,11 +25,21 @@ const library = await import('uplot').then(
  * @property {string} title The numbers stand in a table beside it, for those who can't see the lines.
  * @property {string} [note] How the values were averaged.
  * @property {readonly Line[]} lines
- * @property {{ readonly from: number, readonly to: number, readonly ticks: readonly { readonly at: number, readonly text: string }[], readonly format: (at: number) => string }} x
+ * @property {{ readonly places: readonly number[], readonly from: number, readonly to: number, readonly ticks: readonly { readonly at: number, readonly text: string }[], readonly format: (at: number) => string }} x `places`: of the values.
  * @property {{ readonly top: number, readonly format: (value: number) => string }} y From 0 to `top`.
  * @property {readonly Mark[]} [marks]
  * @property {boolean} [isAlone] One line: its value at the pointer is in the caption, without a legend.
  */
+
+/**
+ * How marks differ from a thin grey line.
+ * @type {Readonly<Record<string, { readonly colour: string, readonly width: number, readonly dash?: readonly number[] }>>}
+ */
+const MARKS = {
+  loss: { colour: 'bad', width: 2 },
+  advised: { colour: 'good', width: 2, dash: [2, 3] },
+  chosen: { colour: 'ink', width: 3 },
+};
 
 const HEIGHT = 150;
 /** A mark is named while the pointer is so near, in pixels. */
@@ -46,7 +57,7 @@ export function LineChart(props) {
   useEffect(() => {
     const { current: place } = ref;
     if (place === null || library === null) return undefined;
-    const made = new library(optionsOf(latest, setNamed), dataOf(lines), place);
+    const made = new library(optionsOf(latest, setNamed), dataOf(props), place);
     chart.current = made;
     const observer = new ResizeObserver(([entry]) =>
       made.setSize({ width: Math.max(160, Math.floor(entry?.contentRect.width ?? 0)), height: HEIGHT }),
@@ -56,8 +67,8 @@ export function LineChart(props) {
       observer.disconnect();
       made.destroy();
     };
-  }, [lines.map(({ id }) => id).join(' ')]);
-  useEffect(() => chart.current?.setData(dataOf(lines)));
+  }, [lines.map(({ label }) => label).join()]);
+  useEffect(() => chart.current?.setData(dataOf(props)));
   const caption = named === '' ? note : named;
   return html`<figure aria-label=${title}>
     <figcaption>${title}${caption !== '' && ` · ${caption}`}</figcaption>
@@ -66,17 +77,11 @@ export function LineChart(props) {
 }
 
 /**
- * One column of times, and one of values for each line.
- * @param {readonly Line[]} lines
+ * @param {ChartProps} props
  * @returns {import('uplot').AlignedData}
  */
-function dataOf(lines) {
-  const times = [...new Set(lines.flatMap(({ points }) => points.map(([at]) => at)))].toSorted((a, b) => a - b);
-  const columns = lines.map(({ points }) => {
-    const values = new Map(points);
-    return times.map((at) => values.get(at) ?? null);
-  });
-  return [times, ...columns];
+function dataOf({ x, lines }) {
+  return [[...x.places], ...lines.map(({ values }) => [...values])];
 }
 
 /**
@@ -86,8 +91,8 @@ function dataOf(lines) {
  * @returns {import('uplot').Options}
  */
 function optionsOf(latest, setNamed) {
-  const axis = { stroke: () => styleOf('axis').stroke, font: '11px system-ui, sans-serif', ticks: { show: false } };
-  const grid = { stroke: () => styleOf('grid').stroke, width: 1 };
+  const axis = { stroke: () => colourOf('ink-2'), font: '11px system-ui, sans-serif', ticks: { show: false } };
+  const grid = { stroke: () => colourOf('line'), width: 1 };
   return {
     width: 300,
     height: HEIGHT,
@@ -114,11 +119,11 @@ function optionsOf(latest, setNamed) {
     ],
     series: [
       { label: 'At', value: (_chart, at) => (at === null ? NONE : latest.current.x.format(at)) },
-      ...latest.current.lines.map(({ id, label }) => ({
+      ...latest.current.lines.map(({ label, colour, dash = [] }) => ({
         label,
-        stroke: () => styleOf(`line line-${id}`).stroke,
+        stroke: () => colourOf(colour),
         width: 1.75,
-        dash: styleOf(`line line-${id}`).dash,
+        dash: [...dash],
         points: { show: false },
         value: (/** @type {uPlot} */ _chart, /** @type {number | null} */ value) =>
           value === null ? NONE : latest.current.y.format(value),
@@ -133,18 +138,15 @@ function optionsOf(latest, setNamed) {
   };
 }
 
-/**
- * @param {uPlot} chart
- * @param {readonly Mark[]} marks
- */
+/** @param {uPlot} chart @param {readonly Mark[]} marks */
 function drawMarks(chart, marks) {
   const { ctx, bbox } = chart;
   ctx.save();
   for (const { at, kind } of marks) {
     const x = Math.round(chart.valToPos(at, 'x', true));
     if (x < bbox.left || x > bbox.left + bbox.width) continue;
-    const { stroke, dash, width } = styleOf(`mark mark-${kind}`);
-    ctx.strokeStyle = stroke;
+    const { colour = 'ink-2', width = 1, dash = [] } = MARKS[kind] ?? {};
+    ctx.strokeStyle = colourOf(colour);
     ctx.lineWidth = width * devicePixelRatio;
     ctx.setLineDash(dash.map((length) => length * devicePixelRatio));
     ctx.beginPath();
@@ -166,31 +168,27 @@ function saidAt(chart, { marks = [], isAlone = false, lines, x, y }) {
   const named = near.map(({ text }) => text);
   const at = chart.data[0][idx ?? -1];
   if (!isAlone || at === undefined || left < 0) return named.join('; ');
-  const value = lines.flatMap(({ points }) => points.find(([one]) => one === at)?.[1] ?? [])[0];
+  const [value] = lines.flatMap(({ values }) => values[idx ?? -1] ?? []);
   return [`${x.format(at)}: ${value === undefined ? NONE : y.format(value)}`, ...named].join('; ');
 }
 
 /**
- * How the style sheet draws a line of that class: canvas knows neither classes nor light-dark().
+ * A colour of the style sheet as it is now: canvas knows neither variables nor light-dark().
  * @param {string} name
  */
-function styleOf(name) {
-  const probe = document.createElementNS('http://www.w3.org/2000/svg', 'path');
-  probe.setAttribute('class', name);
-  document.getElementById('probe')?.append(probe);
-  const { stroke, strokeDasharray, strokeWidth } = getComputedStyle(probe);
-  const dash = strokeDasharray === 'none' ? [] : strokeDasharray.split(',').map((length) => Number.parseFloat(length));
-  const style = { stroke, dash, width: Number.parseFloat(strokeWidth) || 1 };
-  probe.remove();
-  return style;
+function colourOf(name) {
+  const probe = document.getElementById('probe');
+  if (probe === null) return '';
+  probe.style.color = `var(--${name})`;
+  return getComputedStyle(probe).color;
 }
 
 /**
  * A round number above the highest value of some lines.
- * @param {readonly Pick<Line, 'points'>[]} lines
+ * @param {readonly Pick<Line, 'values'>[]} lines
  */
 export function roundTop(lines) {
-  const highest = Math.max(0, ...lines.flatMap(({ points }) => points.map(([, value]) => value ?? 0)));
+  const highest = Math.max(0, ...lines.flatMap(({ values }) => values.map((value) => value ?? 0)));
   if (highest === 0) return 1;
   const magnitude = 10 ** Math.floor(Math.log10(highest));
   return ([1, 2, 4, 5, 8].find((factor) => factor * magnitude >= highest) ?? 10) * magnitude;

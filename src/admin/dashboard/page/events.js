@@ -1,9 +1,8 @@
 /** What happened to the gateway: changes that people made, their ends, restarts and losses; marks on all charts. */
-import { html } from 'htm/preact';
 import { wordsOf } from './audit.js';
 import { moment } from './format.js';
 import { live } from './live.js';
-import { Sign, table, useAllowed } from './ui.js';
+import { stateText, table, useAllowed } from './ui.js';
 
 /** @typedef {import('./chart.js').Mark} Mark */
 
@@ -17,36 +16,25 @@ export function useEvents() {
   const changes = useAllowed('health', live.health)?.changes ?? [];
   const made = audit
     .filter(({ action }) => SHOWN.test(action))
-    .map(({ at, who, action, target }) => ({
-      at: Date.parse(at),
-      kind: 'made',
-      text: `${moment(at)} ${who} ${wordsOf(action)} ${target}`,
-    }));
-  const starts = members.map(({ startedAt, host, pid }) => ({
-    at: Date.parse(startedAt),
-    kind: 'start',
-    text: `${moment(startedAt)} ${host} · ${pid} started`,
-  }));
+    .map(({ at, who, action, target }) => markOf(at, 'made', `${who} ${wordsOf(action)} ${target}`));
+  const starts = members.map(({ startedAt, host, pid }) => markOf(startedAt, 'start', `${host} · ${pid} started`));
   const states = changes
     .filter(({ from }) => from !== 'unknown')
-    .map(({ at, name, to }) => ({
-      at: Date.parse(at),
-      kind: to === 'degraded' ? 'loss' : 'back',
-      text: `${moment(at)} ${name} is ${to}`,
-    }));
+    .map(({ at, name, to }) => markOf(at, to === 'degraded' ? 'loss' : 'back', `${name} is ${to}`));
   return [...made, ...starts, ...states].toSorted((a, b) => a.at - b.at);
+}
+
+/** @type {(at: string, kind: string, text: string) => Mark} */
+function markOf(at, kind, text) {
+  return { at: Date.parse(at), kind, text: `${moment(at)} ${text}` };
 }
 
 /** @param {{ readonly data: import('./api.js').Answer<'health'> }} props */
 export function Changes({ data: { changes } }) {
-  const rows = changes.map(({ at, name, to, detail }) => {
-    const kind = to === 'ok' ? 'good' : to === 'degraded' ? 'warn' : 'unknown';
-    return { key: `${at} ${name} ${to}`, cells: [name, html`<${Sign} kind=${kind} />${to}`, moment(at), detail] };
-  });
-  return table(
-    'State changes',
-    ['Dependency', 'Became', 'When', 'Cause'],
-    rows,
-    'No dependency has changed its state.',
-  );
+  const rows = changes.map(({ at, name, to, detail }) => ({
+    key: `${at} ${name} ${to}`,
+    cells: [name, stateText(to), moment(at), detail],
+  }));
+  const columns = ['Dependency', 'Became', 'When', 'Cause'];
+  return table('State changes', columns, rows, 'No dependency has changed its state.');
 }

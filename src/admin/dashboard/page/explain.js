@@ -52,19 +52,13 @@ const REDIS_TEXTS = new Map([
   ['unreadable', 'not an entry; it is ignored'],
 ]);
 
-/**
- * @param {Explanation['flight']} flight
- * @param {string} now
- */
+/** @param {Explanation['flight']} flight @param {string} now */
 function storeText({ since, justFailed }, now) {
   if (since !== null) return `being called for ${duration(Date.parse(now) - Date.parse(since))}`;
   return justFailed ? 'the last call has just failed' : 'not being called';
 }
 
-/**
- * @param {NonNullable<Explanation['memory']>} copy
- * @param {string} now
- */
+/** @param {NonNullable<Explanation['memory']>} copy @param {string} now */
 function copyText({ state, answer, visible, ageMs, freshUntil, staleUntil, errorUntil, softPurged, bytes: size }, now) {
   const until = (/** @type {string} */ name, /** @type {string | null} */ at) => {
     const leftMs = at === null ? 0 : Date.parse(at) - Date.parse(now);

@@ -38,26 +38,25 @@ const LOST_KEYS = /** @type {const} */ (['Every consumer gets 401 until the keys
 
 /**
  * The state of the gateway, in a word and a sentence. Red: most consumers get no answers, or soon will not.
- * @param {Readiness['status']} status
+ * @param {import('./live.js').Answer<Readiness>} readiness
  * @param {readonly Dependency[]} degraded
- * @returns {{ readonly kind: import('./ui.js').Kind, readonly word: string, readonly sentence: string }}
+ * @returns {readonly [kind: import('./ui.js').Kind, word: string, sentence: string]}
  */
-function overall(status, degraded) {
-  if (status === 'starting') return { kind: 'bad', word: 'Starting', sentence: 'This process serves no requests yet.' };
-  if (status === 'draining') {
-    return { kind: 'bad', word: 'Draining', sentence: 'This process is shutting down; send requests elsewhere.' };
+function overall({ data, atMs, error }, degraded) {
+  const asOf = data === null ? '' : ` What is shown is from ${moment(atMs)}.`;
+  if (error !== null) return ['bad', 'No answer', `${error}${asOf}`];
+  if (data === null) return ['unknown', 'Loading …', ''];
+  if (data.status === 'starting') return ['bad', 'Starting', 'This process serves no requests yet.'];
+  if (data.status === 'draining') {
+    return ['bad', 'Draining', 'This process is shutting down; send requests elsewhere.'];
   }
   const troubled = degraded.filter(({ name }) => name !== MAINTENANCE).map(({ name }) => name);
   if (degraded.some(({ severity }) => severity === 'critical')) {
-    return { kind: 'bad', word: 'Failing', sentence: `Most requests fail. In trouble: ${troubled.join(', ')}.` };
+    return ['bad', 'Failing', `Most requests fail. In trouble: ${troubled.join(', ')}.`];
   }
-  if (troubled.length > 0) {
-    return { kind: 'warn', word: 'Degraded', sentence: `Some requests may fail. In trouble: ${troubled.join(', ')}.` };
-  }
-  if (degraded.length > 0) {
-    return { kind: 'warn', word: 'Maintenance', sentence: 'The store is not called; only copies are served.' };
-  }
-  return { kind: 'good', word: 'Ready', sentence: 'Requests are served, and nothing is known to be in trouble.' };
+  if (troubled.length > 0) return ['warn', 'Degraded', `Some requests may fail. In trouble: ${troubled.join(', ')}.`];
+  if (degraded.length > 0) return ['warn', 'Maintenance', 'The store is not called; only copies are served.'];
+  return ['good', 'Ready', 'Requests are served, and nothing is known to be in trouble.'];
 }
 
 /**
@@ -74,16 +73,10 @@ function troublesOf(readiness, more) {
 }
 
 export function Headline() {
-  const { data, atMs, error } = useStore(live.readiness);
-  const more = useAllowed('health', live.health)?.troubles ?? [];
-  const degraded = troublesOf(data, more);
-  const asOf = data === null ? '' : ` What is shown is from ${moment(atMs)}.`;
-  const { kind, word, sentence } =
-    error !== null
-      ? /** @type {const} */ ({ kind: 'bad', word: 'No answer', sentence: `${error}${asOf}` })
-      : data === null
-        ? /** @type {const} */ ({ kind: 'unknown', word: 'Loading …', sentence: '' })
-        : overall(data.status, degraded);
+  const readiness = useStore(live.readiness);
+  const { data, error } = readiness;
+  const degraded = troublesOf(data, useAllowed('health', live.health)?.troubles ?? []);
+  const [kind, word, sentence] = overall(readiness, degraded);
   useEffect(() => {
     document.title = kind === 'good' ? 'evalgate' : `${word} · evalgate`;
     announce(`${word}. ${sentence}`);
@@ -107,15 +100,14 @@ function Trouble({ of: { name, since, detail, severity, deadline } }) {
   const areKeysLost = name === 'keys' && detail.startsWith('Redis lost its data');
   const [impact, section] = areKeysLost ? LOST_KEYS : (TROUBLES[name] ?? ['', '']);
   const leftMs = deadline === null ? 0 : Date.parse(deadline) - Date.now();
-  const what = name === MAINTENANCE ? 'Maintenance ends' : 'It becomes worse';
-  const end =
-    deadline === null ? '' : `${what} ${leftMs > 0 ? `in ${roughly(leftMs)}, at ${moment(deadline)}` : 'now'}`;
+  const when = deadline === null || leftMs <= 0 ? 'now' : `in ${roughly(leftMs)}, at ${moment(deadline)}`;
+  const end = `${name === MAINTENANCE ? 'Maintenance ends' : 'It becomes worse'} ${when}`;
   const change = name === MAINTENANCE && html`; <a href="#cache">change it</a>`;
   return html`<li>
     <${Sign} kind=${severity === 'critical' ? 'bad' : 'warn'} /><strong>${name}</strong> since
     ${` ${moment(since)} (${roughly(Math.max(0, Date.now() - Date.parse(since)))}): ${detail}. `}
     <span class="impact">${impact}</span>
-    ${end !== '' && html` <strong>${end}</strong>${change}.`} ${' '}<a
+    ${deadline !== null && html` <strong>${end}</strong>${change}.`} ${' '}<a
       href="${RUNBOOK}${section === '' ? '' : `#${section}`}"
       rel="noreferrer"
       >Runbook: ${name}</a

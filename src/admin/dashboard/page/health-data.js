@@ -40,16 +40,6 @@ export function callsPerRead({ reads, storeCalls }) {
 }
 
 /**
- * Without the step under way: it still counts, so its rates would be too low.
- * @param {Pick<History, 'points' | 'stepMs'>} history
- * @param {number} nowMs
- * @returns {readonly Point[]}
- */
-export function stepsOver({ stepMs, points }, nowMs) {
-  return points.filter(({ at }) => Date.parse(at) + stepMs <= nowMs);
-}
-
-/**
  * About the last minute: the step under way and the one before it.
  * @param {History} history
  * @param {number} nowMs
@@ -61,18 +51,18 @@ export function lastMinute({ stepMs, points }, nowMs) {
 }
 
 /**
- * A line over time. It has a gap where a step has neither requests nor calls: nothing is known of that time.
+ * The values of a line over time. There is a gap where a step has neither requests nor calls: nothing is known of that time.
  * @param {readonly Point[]} points Only steps that are over.
  * @param {{ readonly stepMs: number, readonly steps: number }} averaged Each point of the line is made of so many steps.
  * @param {(points: readonly Point[], seconds: number) => number | null} valueOf
- * @returns {readonly (readonly [number, number | null])[]} Unix milliseconds and value.
+ * @returns {readonly (number | null)[]} A value for each point.
  */
 export function lineOf(points, { stepMs, steps }, valueOf) {
   return points.map((point, index) => {
     const { reads, storeCalls } = sum([point], null);
     const isGap = reads === 0 && storeCalls === 0 && Object.keys(point.statuses).length === 0;
     const window = points.slice(Math.max(0, index + 1 - steps), index + 1);
-    return [Date.parse(point.at) + stepMs, isGap ? null : valueOf(window, (window.length * stepMs) / 1000)];
+    return isGap ? null : valueOf(window, (window.length * stepMs) / 1000);
   });
 }
 

@@ -4,24 +4,28 @@ import { LineChart, roundTop } from './chart.js';
 import { CLASSES } from './declared.js';
 import { Changes, useEvents } from './events.js';
 import { bytes, count, decimal, duration, moment, NONE, percent, rate, roughly, timeOfDay } from './format.js';
-import { callsPerRead, hitRatio, lastMinute, lineOf, stepsOver, sum, total } from './health-data.js';
+import { callsPerRead, hitRatio, lastMinute, lineOf, sum, total } from './health-data.js';
 import { live } from './live.js';
 import { Store, useStore } from './store.js';
-import { button, Panel, Sign, table, useAllowed, useMay, whose } from './ui.js';
+import { button, Panel, problemText, Sign, stateText, table, useAllowed, useMay, whose } from './ui.js';
 
 /** @typedef {import('./api.js').Answer<'history'>} History */
 /** @typedef {Parameters<typeof lineOf>[2]} ValueOf */
+/** @typedef {Pick<import('./chart.js').Line, 'colour' | 'dash'>} Look */
 
 /**
- * What the charts show. `steps`: so many are averaged, so that a step with few requests says something.
- * @typedef {{ readonly label: string, readonly ms: number, readonly steps: number, readonly tickMs: number, readonly note: string }} Range
+ * The colours of the classes stand in the style sheet; the rarer classes have broken lines too.
+ * @type {Readonly<Record<string, readonly number[]>>}
  */
+const DASHES = { rubric: [8, 3], dealInsights: [3, 3], notFound: [1, 3] };
+
+/** What the charts show. `steps`: so many are averaged, so that a step with few requests says something. */
 const RANGES = /** @type {const} */ ([
   { label: '15 min', ms: 900_000, steps: 2, tickMs: 300_000, note: 'a minute' },
   { label: '1 h', ms: 3_600_000, steps: 4, tickMs: 900_000, note: '2 minutes' },
   { label: '24 h', ms: 86_400_000, steps: 1, tickMs: 14_400_000, note: '10 minutes' },
 ]);
-/** @type {Store<Range>} */
+/** @type {Store<typeof RANGES[number]>} */
 const range = new Store(RANGES[1]);
 const DAY_MS = RANGES[2].ms;
 
@@ -48,10 +52,10 @@ export function HealthView() {
 
 /** @param {{ readonly data: import('./api.js').Answer<'readyz'> }} props */
 function Dependencies({ data }) {
-  const rows = data.dependencies.map(({ name, status, since, detail }) => {
-    const kind = status === 'ok' ? 'good' : status === 'degraded' ? 'warn' : 'unknown';
-    return { key: name, cells: [name, html`<${Sign} kind=${kind} />${status}`, moment(since), detail] };
-  });
+  const rows = data.dependencies.map(({ name, status, since, detail }) => ({
+    key: name,
+    cells: [name, stateText(status), moment(since), detail],
+  }));
   return table('Dependencies', ['Dependency', 'State', 'Since', 'Cause'], rows);
 }
 
@@ -98,13 +102,12 @@ function Processes({ data: { members, problem } }) {
     const heard = self ? 'now' : `${duration(heardMsAgo)} ago`;
     return { key: id, cells: [name, state, heard, version, roughly(Date.now() - Date.parse(startedAt))] };
   });
-  return html`${problem !== null && html`<p><${Sign} kind="warn" />${problem}.</p>`}
-  ${table('Processes', ['Process', 'Status', 'Last heard', 'Version', 'Up'], rows)}`;
+  return html`${problemText(problem)} ${table('Processes', ['Process', 'Status', 'Last heard', 'Version', 'Up'], rows)}`;
 }
 
-/** @param {History['points'][number]} point */
-function staleOf({ staleOnError }) {
-  return staleOnError;
+/** @param {History['points']} points */
+function staleOnErrorIn(points) {
+  return count(total(points, ({ staleOnError }) => staleOnError));
 }
 
 /**
@@ -120,7 +123,7 @@ function Tiles({ data }) {
     ['Reads', rate(counts.reads / seconds), `${count(counts.reads)} in the last minute`],
     ['Store calls per read', decimal(callsPerRead(counts)), `${rate(counts.storeCalls / seconds)} to the store`],
     ['Read time p99', duration(slowest < 0 ? null : slowest), '99 of 100 reads took less'],
-    ['Stale on error', count(total(recent, staleOf)), `${count(total(data.points, staleOf))} in the last hour`],
+    ['Stale on error', staleOnErrorIn(recent), `${staleOnErrorIn(data.points)} in the last hour`],
     ['Failed reads', count(counts.failed), `${count(hour.failed)} in the last hour`],
   ];
   return html`${whose(data)}
@@ -147,20 +150,18 @@ function useRange({ points, stepMs }) {
   const { ms, steps, tickMs, note } = useStore(range);
   const marks = useEvents();
   const nowMs = Date.now();
-  const over = stepsOver({ points, stepMs }, nowMs);
-  const shown = over.filter(({ at }) => Date.parse(at) > nowMs - ms - steps * stepMs);
+  // The step under way still counts, so its rates would be too low.
+  const isShown = (/** @type {number} */ at) => at > nowMs - ms - steps * stepMs && at + stepMs <= nowMs;
+  const shown = points.filter(({ at }) => isShown(Date.parse(at)));
   const first = shown[0] === undefined ? nowMs : Date.parse(shown[0].at);
   const from = Math.max(nowMs - ms, Math.min(first, nowMs - SHORTEST_MS));
-  const x = {
-    from,
-    to: nowMs,
-    ticks: timeTicks(from, nowMs, nowMs - from > ms / 2 ? tickMs : tickMs / 3),
-    format: moment,
-  };
-  const line = (/** @type {string} */ id, /** @type {string} */ label, /** @type {ValueOf} */ valueOf) => ({
-    id: `${id} ${label}`,
+  const places = shown.map(({ at }) => Date.parse(at) + stepMs);
+  const ticks = timeTicks(from, nowMs, nowMs - from > ms / 2 ? tickMs : tickMs / 3);
+  const x = { places, from, to: nowMs, ticks, format: moment };
+  const line = (/** @type {string} */ label, /** @type {Look} */ look, /** @type {ValueOf} */ valueOf) => ({
     label,
-    points: lineOf(shown, { stepMs, steps }, valueOf),
+    ...look,
+    values: lineOf(shown, { stepMs, steps }, valueOf),
   });
   /** @param {string} title @param {readonly import('./chart.js').Line[]} lines @param {(value: number) => string} format */
   const chart = (title, lines, format, { top = roundTop(lines), how = 'average' } = {}) =>
@@ -168,18 +169,16 @@ function useRange({ points, stepMs }) {
   return { chart, line, shown };
 }
 
-/** How a status is drawn. @param {string} status */
+/** How a status is drawn. @param {string} status @returns {Look} */
 function lookOf(status) {
-  if (status.startsWith('5')) return 'bad';
-  return ['401', '403', '429'].includes(status) ? 'warn' : status === '200' ? '' : 'muted';
+  if (status.startsWith('5')) return { colour: 'bad' };
+  if (['401', '403', '429'].includes(status)) return { colour: 'warn' };
+  return status === '200' ? { colour: 'accent' } : { colour: 'ink-2', dash: [3, 3] };
 }
 
-/**
- * @param {'p50Ms' | 'p99Ms'} name
- * @returns {ValueOf}
- */
+/** @param {'p50Ms' | 'p99Ms'} name @returns {ValueOf} */
 function worstOf(name) {
-  return (points) => points.reduce((worst, point) => Math.max(worst, point[name] ?? 0), 0);
+  return (points) => Math.max(0, ...points.map((point) => point[name] ?? 0));
 }
 
 /**
@@ -191,9 +190,12 @@ function Traffic({ data }) {
   const chosen = useStore(range);
   const statuses = [...new Set(shown.flatMap((point) => Object.keys(point.statuses)))].toSorted();
   const requests = statuses.map((status) =>
-    line(lookOf(status), status, (points, seconds) => total(points, (point) => point.statuses[status] ?? 0) / seconds),
+    line(status, lookOf(status), (points, seconds) => total(points, (point) => point.statuses[status] ?? 0) / seconds),
   );
-  const times = [line('warn', '99 of 100', worstOf('p99Ms')), line('', 'half', worstOf('p50Ms'))];
+  const times = [
+    line('99 of 100', { colour: 'warn' }, worstOf('p99Ms')),
+    line('half', { colour: 'accent' }, worstOf('p50Ms')),
+  ];
   return html`${data.problem !== null && whose(data)}
     <div class="buttons" role="group" aria-label="Range of the charts">
       ${RANGES.map((one) =>
@@ -215,28 +217,20 @@ function Traffic({ data }) {
  */
 function Classes({ data }) {
   const { chart, line, shown } = useRange(data);
-  const linesOf = (
-    /** @type {(counts: import('./health-data.js').Counts, seconds: number) => number | null} */ valueOf,
-  ) =>
+  /** @param {(counts: import('./health-data.js').Counts, seconds: number) => number | null} valueOf */
+  const linesOf = (valueOf) =>
     CLASSES.map((name) =>
-      line(name, name, (points, seconds) => {
+      line(name, { colour: name, dash: DASHES[name] ?? [] }, (points, seconds) => {
         const counts = sum(points, name);
         return counts.reads === 0 && counts.storeCalls === 0 ? null : valueOf(counts, seconds);
       }),
     );
-  const calls = linesOf((counts, seconds) => counts.storeCalls / seconds);
-  return html`<div class="charts">
-      ${chart('Hit ratio', linesOf(hitRatio), wholePercent, { top: 1 })} ${chart('Store calls', calls, rate)}
-    </div>
-    <${ClassTable} points=${shown} stepMs=${data.stepMs} />`;
-}
-
-/** @param {{ readonly points: History['points'], readonly stepMs: number }} props */
-function ClassTable({ points, stepMs }) {
+  const hitRatios = linesOf(hitRatio);
+  const storeCalls = linesOf((counts, seconds) => counts.storeCalls / seconds);
   const stats = useStore(live.stats).data;
-  const seconds = (points.length * stepMs) / 1000 || 1;
+  const seconds = (shown.length * data.stepMs) / 1000 || 1;
   const rows = CLASSES.map((name) => {
-    const counts = sum(points, name);
+    const counts = sum(shown, name);
     const latency = stats?.classes.find((one) => one.class === name)?.latencyMs;
     const calls = [decimal(callsPerRead(counts)), rate(counts.storeCalls / seconds)];
     const times = [latency?.p50, latency?.p90, latency?.p99].map((ms) => duration(ms ?? null));
@@ -244,26 +238,22 @@ function ClassTable({ points, stepMs }) {
     return { key: name, cells: [...cells, ...times] };
   });
   const columns = ['Class', '#Reads', '#Hit ratio', '#Store calls per read', '#Store calls', '#Failed'];
-  return table('Classes', [...columns, '#p50', '#p90', '#p99'], rows);
-}
-
-/** @param {number} share */
-function wholePercent(share) {
-  return `${share * 100}\u00a0%`;
+  return html`<div class="charts">
+      ${chart('Hit ratio', hitRatios, (share) => `${share * 100}\u00a0%`, { top: 1 })}
+      ${chart('Store calls', storeCalls, rate)}
+    </div>
+    ${table('Classes', [...columns, '#p50', '#p90', '#p99'], rows)}`;
 }
 
 /** @param {string} name */
 function classKey(name) {
+  const style = { stroke: `var(--${name})`, strokeDasharray: DASHES[name]?.join(' ') };
   return html`<svg class="swatch" viewBox="0 0 20 4" aria-hidden="true">
-      <path class="line line-${name}" d="M0 2H20" /></svg
+      <path d="M0 2H20" style=${style} /></svg
     >${name}`;
 }
 
-/**
- * @param {number} from
- * @param {number} to
- * @param {number} stepMs
- */
+/** @param {number} from @param {number} to @param {number} stepMs */
 function timeTicks(from, to, stepMs) {
   const ticks = [];
   for (let at = Math.ceil(from / stepMs) * stepMs; at < to; at += stepMs) ticks.push({ at, text: timeOfDay(at) });
@@ -276,15 +266,12 @@ const MAX_ROWS = 10;
 function KeyUse({ data }) {
   const names = new Map((useAllowed('listKeys', live.keys) ?? []).map(({ keyId, name }) => [keyId, name]));
   const load = useAllowed('cacheTop', live.top)?.apiKeys ?? [];
-  const callsOf = (/** @type {string} */ id) => load.find(({ keyId }) => keyId === id)?.storeCalls;
   const busiest = data.keys.toSorted((a, b) => b.requests - a.requests).slice(0, MAX_ROWS);
   const rows = busiest.map(({ keyId, requests, refused }) => {
     const name = html`${names.get(keyId) ?? ''} <code class="id">${keyId}</code>`;
-    const calls = callsOf(keyId);
-    return {
-      key: keyId,
-      cells: [name, count(requests), percent(refused / requests), calls === undefined ? NONE : count(calls)],
-    };
+    const calls = load.find((one) => one.keyId === keyId)?.storeCalls;
+    const shownCalls = calls === undefined ? NONE : count(calls);
+    return { key: keyId, cells: [name, count(requests), percent(refused / requests), shownCalls] };
   });
   return html`${whose(data)}
   ${table('Requests by API key', ['Key', '#Requests', '#429', '#Store calls'], rows, 'No requests in the last hour.')}`;
@@ -305,13 +292,9 @@ function Memory({ data: { memory, redis } }) {
   const own = { role: 'this process', usedBytes: memory.bytes, maxBytes: memory.maxBytes, keys: memory.entries };
   const rows = [own, ...redis.map((one) => ({ ...one, role: `Redis, ${one.role}` }))].map((one) => {
     const { role, usedBytes, maxBytes, keys } = one;
-    const limit =
-      maxBytes === null
-        ? [NONE, NONE]
-        : maxBytes === 0
-          ? ['none', NONE]
-          : [bytes(maxBytes), percent(usedBytes / maxBytes)];
-    return { key: role, cells: [role, bytes(usedBytes), ...limit, count(keys)] };
+    const limit = maxBytes === null ? NONE : maxBytes === 0 ? 'none' : bytes(maxBytes);
+    const share = maxBytes ? percent(usedBytes / maxBytes) : NONE;
+    return { key: role, cells: [role, bytes(usedBytes), limit, share, count(keys)] };
   });
   return table('Memory', ['Of', '#Used', '#Limit', '#Share', '#Entries'], rows);
 }

@@ -42,16 +42,14 @@ function IssueDialog({ title, submit, issue, close, children }) {
     </p>
     <${Field} label="Key">
       ${(/** @type {object} */ attributes) =>
-        html`<input readonly value=${issued.token} onFocus=${select} ...${attributes} />`}
+        html`<input readonly value=${issued.token} onFocus=${selectAll} ...${attributes} />`}
     <//>
     <div class="buttons">${button('I have kept it', close, { kind: 'primary' })}</div>
   <//>`;
 }
 
 /** @param {{ currentTarget: HTMLInputElement }} event */
-function select(event) {
-  event.currentTarget.select();
-}
+const selectAll = (event) => event.currentTarget.select();
 
 /**
  * The form of a key: `fields` draws it, with `offered` below the workspaces, and `body` has what was typed for a call.

@@ -87,10 +87,7 @@ function limitsText({ perMinute, perHour }) {
   return parts.length === 0 ? 'default' : parts.join(', ');
 }
 
-/**
- * @param {Key} target
- * @param {Open} open
- */
+/** @param {Key} target @param {Open} open */
 function actionsOf(target, open) {
   const actions = target.status === 'active' ? { Rotate, Edit, Deprecate, Revoke } : { Edit, Activate, Revoke };
   return Object.entries(actions).map(([name, dialog]) => {

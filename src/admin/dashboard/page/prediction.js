@@ -17,11 +17,22 @@ export function positionOf(curve, freshMs) {
   return at - 1 + Math.log(freshMs / last.freshMs) / Math.log(next.freshMs / last.freshMs);
 }
 
+/** The figures that are shown of a prediction. Each has an error: how far chance may move it. */
+export const MEASURES = /** @type {const} */ ([
+  { name: 'Store calls per read', figure: 'storeCallsPerRead', show: decimal },
+  { name: 'Store calls', figure: 'upstreamRps', show: rate },
+  { name: 'Store calls of all classes', figure: 'totalRps', show: rate },
+  { name: 'Age p90', figure: 'ageP90Ms', show: duration },
+  { name: 'Outdated', figure: 'outdatedRatio', show: percent },
+]);
+/** @typedef {typeof MEASURES[number]['figure']} Figure */
+/** @typedef {Pick<CurvePoint, 'freshMs' | Figure | `${Figure}Error`>} Prediction */
+
 /**
- * The prediction for a TTL, interpolated between its neighbours; null outside of the curve, where nothing is known.
+ * Interpolated between the neighbours of the TTL; null outside of the curve, where nothing is known.
  * @param {readonly CurvePoint[]} curve
  * @param {number} freshMs
- * @returns {CurvePoint | null}
+ * @returns {Prediction | null}
  */
 export function predict(curve, freshMs) {
   const place = positionOf(curve, freshMs) ?? -1;
@@ -31,69 +42,34 @@ export function predict(curve, freshMs) {
   const isKnown = last.outdatedRatio !== null && next.outdatedRatio !== null;
   return {
     freshMs,
-    hitRatio: mix(last.hitRatio, next.hitRatio),
-    hitRatioError: Math.max(last.hitRatioError, next.hitRatioError),
     storeCallsPerRead: mix(last.storeCallsPerRead, next.storeCallsPerRead),
     storeCallsPerReadError: Math.max(last.storeCallsPerReadError, next.storeCallsPerReadError),
     upstreamRps: mix(last.upstreamRps, next.upstreamRps),
     upstreamRpsError: Math.max(last.upstreamRpsError, next.upstreamRpsError),
     totalRps: mix(last.totalRps, next.totalRps),
+    totalRpsError: Math.max(last.totalRpsError, next.totalRpsError),
     ageP90Ms: mix(last.ageP90Ms, next.ageP90Ms),
+    ageP90MsError: Math.max(last.ageP90MsError, next.ageP90MsError),
     outdatedRatio: isKnown ? mix(last.outdatedRatio ?? 0, next.outdatedRatio ?? 0) : null,
     outdatedRatioError: isKnown ? Math.max(last.outdatedRatioError ?? 0, next.outdatedRatioError ?? 0) : null,
-    extrapolated: last.extrapolated || next.extrapolated,
   };
 }
 
 /**
- * The numbers of a prediction, and how far chance may move them.
- * @type {readonly { readonly name: string, readonly valueOf: (point: CurvePoint) => number | null, readonly errorOf: (point: CurvePoint) => number | null, readonly show: (value: number) => string }[]}
- */
-export const MEASURES = [
-  {
-    name: 'Store calls per read',
-    valueOf: ({ storeCallsPerRead }) => storeCallsPerRead,
-    errorOf: ({ storeCallsPerReadError }) => storeCallsPerReadError,
-    show: decimal,
-  },
-  {
-    name: 'Store calls',
-    valueOf: ({ upstreamRps }) => upstreamRps,
-    errorOf: ({ upstreamRpsError }) => upstreamRpsError,
-    show: rate,
-  },
-  {
-    name: 'Store calls of all classes',
-    valueOf: ({ totalRps }) => totalRps,
-    errorOf: ({ upstreamRpsError }) => upstreamRpsError,
-    show: rate,
-  },
-  { name: 'Age p90', valueOf: ({ ageP90Ms }) => ageP90Ms, errorOf: () => null, show: duration },
-  {
-    name: 'Outdated',
-    valueOf: ({ outdatedRatio }) => outdatedRatio,
-    errorOf: ({ outdatedRatioError }) => outdatedRatioError,
-    show: percent,
-  },
-];
-
-/**
  * A text for each measure.
- * @param {CurvePoint | null} point
+ * @param {Prediction | null} point
  */
 export function texts(point) {
-  return MEASURES.map(({ valueOf, errorOf, show }) => {
-    const value = point === null ? null : valueOf(point);
-    if (point === null || value === null) return 'not known';
-    const error = errorOf(point);
-    return error === null ? show(value) : `${show(value)} ±${show(error)}`;
+  return MEASURES.map(({ figure, show }) => {
+    const value = point?.[figure] ?? null;
+    return value === null ? 'not known' : `${show(value)} ±${show(point?.[`${figure}Error`] ?? null)}`;
   });
 }
 
 /**
  * Said of a time that makes the store work harder than it may; empty for any other.
  * @param {import('./api.js').Answer<'advice'>['load']} load
- * @param {CurvePoint | null} point
+ * @param {Prediction | null} point
  */
 export function warningOf({ upstreamRps, limitRps, limit }, point) {
   if (point === null || point.totalRps <= Math.max(upstreamRps, limitRps)) return '';
@@ -102,13 +78,13 @@ export function warningOf({ upstreamRps, limitRps, limit }, point) {
 
 /**
  * How each measure differs.
- * @param {CurvePoint | null} from
- * @param {CurvePoint | null} to
+ * @param {Prediction | null} from
+ * @param {Prediction | null} to
  */
 export function differences(from, to) {
-  return MEASURES.map(({ valueOf, show }) => {
-    const [before, after] = [from, to].map((point) => (point === null ? null : valueOf(point)));
-    if (typeof before !== 'number' || typeof after !== 'number') return NONE;
+  return MEASURES.map(({ figure, show }) => {
+    const [before, after] = [from?.[figure] ?? null, to?.[figure] ?? null];
+    if (before === null || after === null) return NONE;
     if (show(before) === show(after)) return 'the same';
     return `${after < before ? '−' : '+'}${show(Math.abs(after - before))}`;
   });

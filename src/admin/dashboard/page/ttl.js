@@ -32,10 +32,7 @@ export function Ttls({ data }) {
   return html`${table('TTLs', ['Class', '#Fresh', '#Stale', '#On error', '#Last set', ''], rows)} ${dialog}`;
 }
 
-/**
- * @param {Ttl} ttl
- * @param {typeof NAMES[number]} name
- */
+/** @param {Ttl} ttl @param {typeof NAMES[number]} name */
 function ttlCell(ttl, name) {
   const [ms, source, until] = [ttl[`${name}Ms`], ttl.source[name], ttl.until?.[name] ?? null];
   const end = until === null ? '' : ` until ${moment(until)}`;

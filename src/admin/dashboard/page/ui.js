@@ -19,6 +19,23 @@ export function Sign({ kind }) {
 }
 
 /**
+ * The state of a dependency.
+ * @param {string} status
+ */
+export function stateText(status) {
+  const kind = status === 'ok' ? 'good' : status === 'degraded' ? 'warn' : 'unknown';
+  return html`<${Sign} kind=${kind} />${status}`;
+}
+
+/**
+ * Why an answer is not about all of it; nothing without a problem.
+ * @param {string | null} problem
+ */
+export function problemText(problem) {
+  return problem !== null && html`<p><${Sign} kind="warn" />${problem}.</p>`;
+}
+
+/**
  * `kind`: how it looks; `name`: what it does, where the text says too little without the row that it stands in; `isOff`:
  * it does nothing now, but stays focusable.
  * @param {string} text
@@ -75,9 +92,9 @@ export function whose({ scope, processes, problem, since }) {
 
 /**
  * A section about one live answer, which `show` draws. After a failure the last answer stays, greyed, with its time and
- * the reason; while the gateway is away, the top of the page gives the reason.
+ * the reason; while the gateway is away, the top of the page gives the reason. `folds`: on a phone it is closed until it
+ * is asked for.
  * @template T
- * `folds`: on a phone it is closed until it is asked for.
  * @param {{ readonly id: string, readonly title: string, readonly of: import('./live.js').Live<T>, readonly show: (props: { readonly data: T }) => Children, readonly folds?: boolean }} props
  */
 export function Panel({ id, title, of, show, folds = false }) {

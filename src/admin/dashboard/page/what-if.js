@@ -13,6 +13,7 @@ import { button, SelectField, table, TextField, useDialog, useMay } from './ui.j
 /** @typedef {import('./api.js').Answer<'advice'>} Advised */
 /** @typedef {Advised['classes'][number]} ClassAdvice */
 /** @typedef {ClassAdvice['curve'][number]} CurvePoint */
+/** @typedef {import('./prediction.js').Prediction} Predicted */
 
 /**
  * Lists bring evaluations along, so each of the two has a second slider, for the time of the other.
@@ -62,24 +63,16 @@ function Prediction({ advice, load, beside }) {
   const chosenMs = parseDuration(typed ?? inForce);
   const point = chosenMs === null ? null : predict(curve, chosenMs);
   const place = chosenMs === null ? null : positionOf(curve, chosenMs);
-  const choose = (/** @type {number} */ index) => {
-    const nearest = curve[Math.min(curve.length - 1, Math.max(0, Math.round(index)))];
-    if (nearest !== undefined) setTyped(written(nearest.freshMs));
-  };
   const warning = warningOf(load, point);
   const isChange = ttl !== null && chosenMs !== null && chosenMs !== ttl.freshMs;
   const ask = () => {
-    const proposed = {
-      ttl,
-      fresh: typed,
-      note: `${warning} ${noteOf(current, point)}`.trim(),
-      word: warning && 'force',
-    };
+    const note = `${warning} ${noteOf(current, point)}`.trim();
+    const proposed = { ttl, fresh: typed, note, word: warning && 'force' };
     open((close) => html`<${ChangeTtl} ...${proposed} close=${close} />`);
   };
   const label = isChange ? `Set to ${written(chosenMs)} …` : 'In force';
   return html`<${Charts} advice=${advice} place=${place} />
-    <${Slider} name="Fresh TTL" curve=${curve} place=${place} point=${point} choose=${choose} />
+    <${Slider} name="Fresh TTL" curve=${curve} place=${place} point=${point} choose=${setTyped} />
     ${beside !== null && beside.curve.length > 1 && html`<${Beside} advice=${beside} />`}
     ${warning !== '' && html`<p role="alert">${warning}</p>`}
     <div class="halves">
@@ -104,10 +97,7 @@ function Prediction({ advice, load, beside }) {
  */
 function Beside({ advice: { class: name, curve, current } }) {
   const isSupposed = useStore(asIf)[name] !== undefined;
-  const choose = (/** @type {number} */ index) => {
-    const point = curve[index];
-    if (point !== undefined) suppose({ [name]: written(point.freshMs) });
-  };
+  const choose = (/** @type {string} */ fresh) => suppose({ [name]: fresh });
   const place = positionOf(curve, current?.freshMs ?? 0);
   return html`<p class="hint">
       With ${name} fresh
@@ -139,9 +129,10 @@ function Charts({ advice: { curve, current, recommendation }, place }) {
     { kind: 'chosen', at: place, text: 'chosen' },
   ].flatMap(({ at, ...mark }) => (at === null ? [] : [{ ...mark, at }]));
   const format = (/** @type {number} */ at) => duration(curve[Math.round(at)]?.freshMs ?? 0);
-  const common = { x: { from: 0, to: curve.length - 1, ticks, format }, marks, isAlone: true };
-  const calls = linesOf(curve, 'calls', ({ upstreamRps }) => upstreamRps);
-  const outdated = linesOf(curve, 'outdated', ({ outdatedRatio }) => outdatedRatio);
+  const places = curve.map((_, at) => at);
+  const common = { x: { places, from: 0, to: curve.length - 1, ticks, format }, marks, isAlone: true };
+  const calls = linesOf(curve, ({ upstreamRps }) => upstreamRps);
+  const outdated = linesOf(curve, ({ outdatedRatio }) => outdatedRatio);
   const isKnown = curve.some(({ outdatedRatio }) => outdatedRatio !== null);
   const title = isKnown ? 'Outdated answers' : 'Outdated answers: not known until more refreshes have been seen';
   return html`<div class="charts">
@@ -159,31 +150,35 @@ function Charts({ advice: { curve, current, recommendation }, place }) {
 /**
  * The observed part, and the rest as a broken line; they meet in the last point that was observed.
  * @param {readonly CurvePoint[]} curve
- * @param {string} id
  * @param {(point: CurvePoint) => number | null} valueOf
  */
-function linesOf(curve, id, valueOf) {
-  const pointsOf = (/** @type {(index: number) => boolean} */ isIn) =>
-    curve.map((point, at) => /** @type {const} */ ([at, isIn(at) ? valueOf(point) : null]));
+function linesOf(curve, valueOf) {
+  const valuesOf = (/** @type {(index: number) => boolean} */ isIn) =>
+    curve.map((point, at) => (isIn(at) ? valueOf(point) : null));
   const isGuess = (/** @type {number} */ at) => curve[at]?.extrapolated === true;
   return [
-    { id, label: 'predicted', points: pointsOf((at) => !isGuess(at)) },
-    { id: `${id} guess`, label: 'extrapolated', points: pointsOf((at) => isGuess(at) || isGuess(at + 1)) },
+    { label: 'predicted', colour: 'accent', values: valuesOf((at) => !isGuess(at)) },
+    {
+      label: 'extrapolated',
+      colour: 'accent',
+      dash: [4, 4],
+      values: valuesOf((at) => isGuess(at) || isGuess(at + 1)),
+    },
   ];
 }
 
-/** @param {{ readonly name: string, readonly curve: readonly CurvePoint[], readonly place: number | null, readonly point: CurvePoint | null, readonly choose: (place: number) => void }} props */
+/** @param {{ readonly name: string, readonly curve: readonly CurvePoint[], readonly place: number | null, readonly point: Predicted | null, readonly choose: (fresh: string) => void }} props */
 function Slider({ name, curve, place, point, choose }) {
   const onInput = (/** @type {{ currentTarget: HTMLInputElement }} */ event) =>
-    choose(Number(event.currentTarget.value));
+    choose(written(curve[Number(event.currentTarget.value)]?.freshMs ?? 0));
   const said = point === null ? 'not known' : `${duration(point.freshMs)}: ${named(texts(point))}`;
   const range = { type: 'range', min: 0, max: curve.length - 1, step: 1, value: Math.round(place ?? 0) };
   return html`<input class="slider" aria-label=${name} aria-valuetext=${said} ...${range} onInput=${onInput} />`;
 }
 
 /**
- * @param {CurvePoint | null} current
- * @param {CurvePoint | null} point
+ * @param {Predicted | null} current
+ * @param {Predicted | null} point
  * @param {number | null} chosenMs
  */
 function comparison(current, point, chosenMs) {
@@ -196,10 +191,7 @@ function comparison(current, point, chosenMs) {
   return table('In force and predicted', ['Measure', '#In force', `#At ${duration(chosenMs)}`, '#Difference'], rows);
 }
 
-/**
- * @param {readonly CurvePoint[]} curve
- * @param {number | null} place
- */
+/** @param {readonly CurvePoint[]} curve @param {number | null} place */
 function placeText(curve, place) {
   const [first, last] = [curve[Math.floor(place ?? 0)], curve[Math.ceil(place ?? curve.length - 1)]];
   const between = `${duration(first?.freshMs ?? 0)} and ${duration(last?.freshMs ?? 0)}`;
@@ -224,10 +216,7 @@ function named(shown) {
   return MEASURES.map(({ name }, at) => `${name} ${shown[at] ?? ''}`).join(', ');
 }
 
-/**
- * @param {CurvePoint | null} current
- * @param {CurvePoint | null} point
- */
+/** @param {Predicted | null} current @param {Predicted | null} point */
 function noteOf(current, point) {
   if (point === null) return 'The effect of this TTL is not known.';
   const [now, then] = [texts(current), texts(point)];
