@@ -197,6 +197,22 @@ test('pipelined requests without a key', async (context) => {
   });
 });
 
+test('scrapes of the metrics', async (context) => {
+  const [sockets, requests, maxMs] = [99, 20, 100];
+  const { gateway, load, victim } = await startWorld();
+  gateway.forgetPeaks();
+  await load.begin([victim], 100);
+  await dialAll(gateway.adminUrl, sockets, 'GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'.repeat(requests));
+  await sleep(4000);
+  const reads = await load.end();
+  prove(context, {
+    name: 'tenants: scrapes',
+    bar: `${sockets} connections of ${requests} pipelined scrapes, answers unread: victim p99 at most ${ms(maxMs)}`,
+    measured: `victim p99 ${ms(p99(reads))}, longest ${ms(Math.max(...reads.map(({ tookMs }) => tookMs)))}; event loop held ${ms(gateway.hold().heldCpuMs)} of its CPU at most`,
+    ok: p99(reads) <= maxMs && withStatus(reads, 200) === reads.length,
+  });
+});
+
 test('idle connections of one address', async (context) => {
   const [most, clients, maxMs] = [500, 50, 1000];
   const folder = await mkdtemp(join(tmpdir(), 'evalgate-tenants-'));
