@@ -1,4 +1,5 @@
 /** The admin listener: what a request passes through, from top to bottom, and the HTTP server of its own. */
+import { setImmediate } from 'node:timers/promises';
 import Koa from 'koa';
 import { isLoopback } from '../config/formats.ts';
 import { type Address, listen, type Listener, type ListenerOptions, StartError } from '../server/server.ts';
@@ -116,11 +117,19 @@ function operationEndpoints({
   readiness,
   changes,
 }: AdminOptions): readonly Endpoint[] {
+  let rendering: Promise<Buffer> | null = null;
   return [
     {
       route: ROUTES.metrics,
       handle: async (ctx) => {
-        const text = await metrics.render();
+        // It takes milliseconds of CPU, so all who ask in the same turn of the event loop share one.
+        rendering ??= setImmediate()
+          .then(() => metrics.render())
+          .then((text) => Buffer.from(text))
+          .finally(() => {
+            rendering = null;
+          });
+        const text = await rendering;
         ctx.set('Content-Type', metrics.contentType);
         ctx.body = text;
       },

@@ -1,7 +1,7 @@
 /**
  * The open connections of a listener. It bounds what one client can cost the others by its connections:
  * - As many are open as may be, in all and per address. For a new one, one that idles is closed: of the address that has
- *   most of them, the one that has idled longest.
+ *   most of them, the one that has idled longest. One that has sent only a part of a request for two seconds idles, too.
  * - Node parses all that it gets from a connection at once, and it may get 64 kB: 2,400 requests. So what arrives is handed on
  *   in pieces, one of them per turn of the event loop, and none while a request that has arrived whole is unanswered.
  * - Of the requests in a piece, pipelined ones (RFC 9112 section 9.3.2), a few are begun; the others one by one as these are
@@ -17,8 +17,8 @@ export interface Connection {
   readonly pending: ServerResponse[];
   begun: number;
   hasResponded: boolean;
-  /** How many bytes had been read from it when it began to idle: if there are more now, a request is on its way. */
-  bytesReadIdle: number;
+  /** When the first byte of a request came that has not arrived whole; null if none has. Milliseconds since the start. */
+  begunAtMs: number | null;
   /** Whether its next piece waits for its turn. */
   isQueued: boolean;
   /** How many requests have been parsed. */
@@ -46,6 +46,11 @@ export interface ConnectionHooks {
 const MAX_BEGUN = 4;
 /** Beyond this, a connection is closed. */
 const MAX_PIPELINED = 64;
+
+/** Clients send the head of a request at once: one that takes longer to arrive keeps nobody else out. */
+const ARRIVAL_MS = 2000;
+/** So many idle connections on which a request arrives are passed over in search of one to close. */
+const MAX_ARRIVING = 16;
 
 /** At most so much is parsed of a connection in its turn. Shorter pieces, as most requests are, need no turn. */
 const PIECE_BYTES = 4096;
@@ -93,6 +98,7 @@ export class Connections {
     // What follows in the bytes that closed the connection.
     if (connection === undefined || socket.destroyed) return;
     connection.parsed += 1;
+    connection.begunAtMs = null;
     if (connection.pending.length === MAX_PIPELINED) {
       this.#cut(socket, 'pipelined');
       return;
@@ -124,7 +130,7 @@ export class Connections {
       pending: [],
       begun: 0,
       hasResponded: false,
-      bytesReadIdle: 0,
+      begunAtMs: null,
       isQueued: false,
       parsed: 0,
       head: null,
@@ -143,7 +149,7 @@ export class Connections {
     // Two turns later, all bytes that came with it have been read.
     setImmediate(() =>
       setImmediate(() => {
-        if (connection.pending.length === 0 && !connection.hasResponded) this.#enterIdle(socket, connection, 0);
+        if (connection.pending.length === 0 && !connection.hasResponded) this.#enterIdle(socket, connection);
       }),
     );
   }
@@ -156,6 +162,7 @@ export class Connections {
       socket.read();
       return;
     }
+    connection.begunAtMs ??= performance.now();
     if (isQueued || !(pending.length === 0 || isIncomplete(pending))) return;
     if (readableLength <= SMALL_PIECE_BYTES) {
       readPiece(socket, connection, readableLength);
@@ -184,9 +191,10 @@ export class Connections {
     if (index === -1) return;
     pending.splice(index, 1);
     connection.hasResponded = true;
+    connection.begunAtMs = null;
     if (index < connection.begun) connection.begun -= 1;
     if (pending.length === 0) {
-      this.#enterIdle(socket, connection, socket.bytesRead - socket.readableLength);
+      this.#enterIdle(socket, connection);
       if (socket.readableLength > 0) this.#onReadable(socket, connection);
     }
     // Others have their turn before the next one of this connection.
@@ -200,10 +208,8 @@ export class Connections {
     this.#begin(next.req, next);
   }
 
-  #enterIdle(socket: Socket, connection: Connection, bytesRead: number): void {
+  #enterIdle(socket: Socket, { address }: Connection): void {
     if (socket.destroyed) return;
-    const { address } = connection;
-    connection.bytesReadIdle = bytesRead;
     const idle = this.#idle.get(address);
     if (idle === undefined) this.#idle.set(address, new Set([socket]));
     else idle.add(socket);
@@ -224,14 +230,17 @@ export class Connections {
 
   /** Closes the connection of that address that has idled longest; false if it has none. */
   #closeIdle(address: string | undefined): boolean {
+    const nowMs = performance.now();
+    let arriving = 0;
     for (const socket of (address === undefined ? undefined : this.#idle.get(address)) ?? []) {
-      const connection = this.#open.get(socket);
-      if (connection === undefined) continue;
-      this.#leaveIdle(socket, connection);
-      // A request that has not arrived whole is under way too; the time for it is bounded.
-      if (socket.bytesRead > connection.bytesReadIdle) continue;
-      this.#cut(socket, 'idle');
-      return true;
+      const begunAtMs = this.#open.get(socket)?.begunAtMs ?? Number.NEGATIVE_INFINITY;
+      // A request that has just begun to arrive is under way too.
+      if (nowMs - begunAtMs >= ARRIVAL_MS) {
+        this.#cut(socket, 'idle');
+        return true;
+      }
+      arriving += 1;
+      if (arriving === MAX_ARRIVING) return false;
     }
     return false;
   }

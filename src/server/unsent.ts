@@ -16,6 +16,8 @@ const STALL_MS = 30_000;
 const MIN_BYTES_PER_MS = 10;
 const PIECE_BYTES = 256 * 1024;
 const SWEEP_MS = 250;
+/** For so long pieces are written in one turn of the event loop. */
+const TURN_MS = 5;
 
 const HEAP_SHARE = 1 / 8;
 const MAX_DEFAULT_BYTES = 256_000_000;
@@ -46,6 +48,8 @@ export class Unsent {
   readonly #shares: Shares;
   /** Oldest first. */
   readonly #sending = new Map<ServerResponse, Sending>();
+  /** Next pieces of responses, in the order of their turns. */
+  readonly #writes: (() => void)[] = [];
   #sweep: NodeJS.Timeout | null = null;
 
   constructor(options: UnsentOptions) {
@@ -66,20 +70,37 @@ export class Unsent {
     }
     let offset = 0;
     const write = (): void => {
-      const sending = this.#sending.get(response);
-      if (sending !== undefined) sending.progressMs = this.#options.nowMs();
       while (body.length - offset > PIECE_BYTES) {
         const piece = body.subarray(offset, offset + PIECE_BYTES);
         offset += PIECE_BYTES;
         if (response.write(piece)) continue;
         this.#watch(response, holder, { bytes: body.length, inPieces: true });
-        response.once('drain', write);
+        response.once('drain', () => this.#goOn(response, write));
         return;
       }
       response.end(body.subarray(offset));
       this.#reckon(response, holder, response.writableLength);
     };
     write();
+  }
+
+  /**
+   * Writes the next piece of a response whose client took the last one, in a later turn of the event loop. The system takes
+   * some megabytes of each response at once: without turns, a hundred large responses would hold the event loop together.
+   */
+  #goOn(response: ServerResponse, write: () => void): void {
+    const sending = this.#sending.get(response);
+    if (sending !== undefined) sending.progressMs = this.#options.nowMs();
+    // It may be cut before its turn.
+    const next = (): void => void (this.#sending.has(response) && write());
+    if (this.#writes.push(next) === 1) setImmediate(() => this.#writeNext());
+  }
+
+  #writeNext(): void {
+    const untilMs = performance.now() + TURN_MS;
+    do this.#writes.shift()?.();
+    while (this.#writes.length > 0 && performance.now() < untilMs);
+    if (this.#writes.length > 0) setImmediate(() => this.#writeNext());
   }
 
   /** For a response that was not sent by `send`: whatever it still holds when it has ended. */

@@ -102,6 +102,8 @@ describe('answers that are not taken', () => {
     const { gateway, keys, ask } = await startWorld('');
     const [stalled, slow] = [ask(keys.busy), ask(keys.quiet)];
     await waitFor(gateway, 'evalgate_http_unsent_bytes', (bytes) => bytes > 2 * BYTES);
+    // The system takes what it can hold in some turns.
+    for (let turn = 0; turn < 200; turn += 1) await setImmediate();
     gateway.clock.advance(29_000);
     let taken = 0;
     slow.on('data', (chunk: Buffer) => {
@@ -246,6 +248,23 @@ describe('as many connections as there may be', () => {
     expect([await cut(gateway, 'idle'), await sampleOf(gateway, 'evalgate_http_connections_dropped_total')]).toEqual([
       2, 0,
     ]);
+  });
+
+  test('one that has sent a part of a request for seconds idles, too', async () => {
+    const gateway = await gatewayWith('server: { maxConnections: 3 }');
+    const other = await idle(gateway, '127.0.0.2');
+    const halves = [1, 2].map(() => dial(gateway.publicUrl, 'GET /', '127.0.0.1').resume());
+    await waitFor(gateway, 'evalgate_http_connections{listener="public"}', (count) => count === 3);
+    await vi.waitFor(
+      async () => {
+        const late = dial(gateway.publicUrl, GET_NOWHERE, '127.0.0.3').resume();
+        await Promise.race([once(late, 'data'), once(late, 'close')]);
+        expect(late.destroyed).toBe(false);
+      },
+      { timeout: 8000, interval: 500 },
+    );
+    await vi.waitUntil(() => halves.filter((half) => half.destroyed).length === 1);
+    expect(other.destroyed).toBe(false);
   });
 
   test('never one with a request under way, which may not have arrived whole', async () => {
