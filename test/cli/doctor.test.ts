@@ -2,13 +2,12 @@
  * `evalgate doctor` with real gateways, sound and broken. Its findings about the store are in doctor-store.test.ts, those about
  * Redis in test/integration.
  */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { runCli } from '../support/cli.ts';
 import { startTestGateway } from '../support/gateway.ts';
+import { fileOf } from '../support/files.ts';
+import { forTest } from '../support/opened.ts';
 import { createStoreServer, type StoreServer } from '../support/store-server.ts';
 
 const reportSchema = z.object({
@@ -19,14 +18,8 @@ const reportSchema = z.object({
 });
 
 let store: StoreServer;
-let folder: string;
 beforeEach(async () => {
-  store = await createStoreServer();
-  folder = await mkdtemp(join(tmpdir(), 'evalgate-doctor-'));
-});
-afterEach(async () => {
-  await store.close();
-  await rm(folder, { recursive: true });
+  store = await forTest(createStoreServer());
 });
 
 /** An admin address where nothing listens. */
@@ -161,8 +154,7 @@ test('maintenance, which somebody switched on, is only a warning', async () => {
 });
 
 test('for people each finding is a line, with what to do beneath', async () => {
-  const file = join(folder, 'my.yaml');
-  await writeFile(file, 'rateLimit: {perMinute: 5}\n');
+  const file = fileOf('rateLimit: {perMinute: 5}\n');
   const env = { UPSTREAM_URL: store.url, UPSTREAM_TOKEN: 'wrong', CONFIG_FILE: file };
   const { status, stdout } = await runCli(['doctor', ...NO_GATEWAY], { env });
   expect([status, stdout.split('\n')]).toEqual([
