@@ -2,10 +2,11 @@
 import { createServer } from 'node:https';
 import { createServer as createPlainServer, type ServerResponse } from 'node:http';
 import { readFileSync } from 'node:fs';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { EvaluationRecord } from '../../src/domain/records.ts';
 import { answerFrom, findRoute } from '../../src/sample/routes.ts';
+import { forTest } from '../support/opened.ts';
 import { runCli } from '../support/cli.ts';
 import { listenOnLoopback } from '../support/loopback.ts';
 import {
@@ -41,7 +42,7 @@ const IDS = ['ev_7', 'ev_6', 'ev_5', 'ev_4', 'ev_3', 'ev_2', 'ev_1'];
 
 let store: StoreServer;
 beforeEach(async () => {
-  store = await createStoreServer();
+  store = await forTest(createStoreServer());
   store.put({
     evaluations: [
       ...IDS.map((_id, index) =>
@@ -61,7 +62,6 @@ beforeEach(async () => {
     scorecards: [aScorecard({ _id: 'sc_2' })],
   });
 });
-afterEach(() => store.close());
 
 async function doctor(
   args: readonly string[] = ['--workspace', WORKSPACE_A],
