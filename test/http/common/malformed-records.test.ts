@@ -3,7 +3,7 @@ import { forFile } from '../../support/opened.ts';
 import { z } from 'zod';
 import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import { anEvaluation, aTranscript } from '../../support/records.ts';
-import { GET_CALL, GET_CALL_TRANSCRIPT, GET_REPORT, LIST_CALLS, LIST_REPORTS } from './endpoints.ts';
+import { errorText, GET_CALL, GET_CALL_TRANSCRIPT, GET_REPORT, LIST_CALLS, LIST_REPORTS, TEXTS } from './endpoints.ts';
 import { keyFor, newId, newSubject, putSubject, type Subject } from './subject.ts';
 
 let subject: Subject;
@@ -263,7 +263,7 @@ describe('in a single read', () => {
       const key = await keyFor(gateway, subject);
       const reply = await gateway.get(GET_CALL.path({ ...subject, id }), { key });
       expect(reply.status).toBe(500);
-      expect(reply.text).toBe('{"error":{"message":"The evaluation store sent an answer that cannot be used."}}');
+      expect(reply.text).toBe(errorText(GET_CALL, 500, TEXTS.malformed));
       expect(reply.headers['retry-after']).toBeUndefined();
       const start = `"requestId":"${String(reply.headers['x-request-id'])}","keyId"`;
       const line = gateway.logLines.find((text) => text.includes(start));
@@ -356,7 +356,7 @@ describe.each([
     expect((await leftOutCount()) - before).toBe(1);
     const { status, headers, text } = await gateway.get(path(GET_REPORT), { key });
     expect([status, headers['x-error-code'], headers['retry-after']]).toEqual([500, 'record_malformed', undefined]);
-    expect(text).toBe('{"error":"The evaluation store sent an answer that cannot be used."}');
+    expect(text).toBe(errorText(GET_REPORT, 500, TEXTS.malformed));
   });
 });
 
