@@ -31,6 +31,12 @@ export async function auditOf(gateway: TestGateway): Promise<readonly Readonly<R
   return auditSchema.parse((await gateway.admin('GET', '/api/audit')).json).entries;
 }
 
+/** The answer of a page of keys. */
+export const keysSchema = z.strictObject({
+  keys: z.array(z.looseObject({ keyId: z.string() })),
+  nextCursor: z.string().nullable(),
+});
+
 const lineSchema = z.record(z.string(), z.unknown());
 
 /** The lines of the log with that message, without what every line has. */
