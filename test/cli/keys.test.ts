@@ -249,51 +249,43 @@ describe('the way to the admin listener', () => {
   });
 
   test('its token is the first of ADMIN_TOKEN or of its file, its port that of ADMIN_PORT', async () => {
-    const guarded = await startTestGateway({ env: { ADMIN_TOKEN: 'alice=s3cret,bob=0ther' } });
-    try {
-      const file = fileOf('s3cret\n');
-      const port = { ADMIN_PORT: new URL(guarded.adminUrl).port };
-      const list = (env: Record<string, string>) => runCli(['keys', 'list'], { env: { ...port, ...env } });
-      expect(await list({ ADMIN_TOKEN: 'alice=s3cret,bob=unknown' })).toMatchObject({ status: 0, stderr: '' });
-      expect(await list({ ADMIN_TOKEN_FILE: file })).toMatchObject({ status: 0, stderr: '' });
-      const refused = await list({});
-      expect([refused.status, refused.stderr.split('\n').slice(-2)]).toEqual([
-        1,
-        ['Set ADMIN_TOKEN, or ADMIN_TOKEN_FILE, to a token that the gateway was started with.', ''],
-      ]);
-    } finally {
-      await guarded.close();
-    }
+    const guarded = await forTest(startTestGateway({ env: { ADMIN_TOKEN: 'alice=s3cret,bob=0ther' } }));
+    const file = fileOf('s3cret\n');
+    const port = { ADMIN_PORT: new URL(guarded.adminUrl).port };
+    const list = (env: Record<string, string>) => runCli(['keys', 'list'], { env: { ...port, ...env } });
+    expect(await list({ ADMIN_TOKEN: 'alice=s3cret,bob=unknown' })).toMatchObject({ status: 0, stderr: '' });
+    expect(await list({ ADMIN_TOKEN_FILE: file })).toMatchObject({ status: 0, stderr: '' });
+    const refused = await list({});
+    expect([refused.status, refused.stderr.split('\n').slice(-2)]).toEqual([
+      1,
+      ['Set ADMIN_TOKEN, or ADMIN_TOKEN_FILE, to a token that the gateway was started with.', ''],
+    ]);
   });
 
   test('who acts is named by --as or EVALGATE_OPERATOR: the token of that name is used, and the audit has the name', async () => {
     const ADMIN_TOKEN = 'alice:viewer=s3cret,bob=0ther';
-    const guarded = await startTestGateway({ env: { ADMIN_TOKEN } });
+    const guarded = await forTest(startTestGateway({ env: { ADMIN_TOKEN } }));
     const whoAmI = async (args: readonly string[], env: Record<string, string>, url = guarded.adminUrl) => {
       const { stdout, stderr } = await runCli(['whoami', '--admin', url, ...args], { env });
       return stdout + stderr;
     };
-    try {
-      expect(await whoAmI([], { ADMIN_TOKEN })).toBe('alice (viewer)\n');
-      expect(await whoAmI(['--as', 'bob'], { ADMIN_TOKEN })).toBe('bob (admin)\n');
-      expect(await whoAmI([], { ADMIN_TOKEN, EVALGATE_OPERATOR: 'bob' })).toBe('bob (admin)\n');
-      expect(await whoAmI(['--as', 'alice'], { ADMIN_TOKEN, EVALGATE_OPERATOR: 'bob' })).toBe('alice (viewer)\n');
-      expect(await whoAmI(['--as', 'eve'], { ADMIN_TOKEN })).toBe(
-        'ADMIN_TOKEN: it has no token of eve, whom --as or EVALGATE_OPERATOR names; it has alice, bob\n',
-      );
-      // Nobody is who another token's holder is, whatever they say.
-      expect(await whoAmI(['--as', 'bob'], { ADMIN_TOKEN: 's3cret' })).toBe('alice (viewer)\n');
-      expect(await whoAmI([], { EVALGATE_OPERATOR: 'no name' })).toContain('EVALGATE_OPERATOR is no name. Allowed: 1');
-      expect(await whoAmI(['--as', 'ann'], {}, gateway.adminUrl)).toBe('ann (admin)\n');
-      const refused = await runCli(['cache', 'purge', '--tag', 'all', '--admin', guarded.adminUrl], {
-        env: { ADMIN_TOKEN },
-      });
-      expect([refused.status, refused.stderr]).toEqual([1, expect.stringContaining('has the role viewer')]);
-      await keys([...CREATE, '--as', 'ann']);
-      expect((await auditOf(gateway))[0]).toMatchObject({ who: 'ann', action: 'key.create' });
-    } finally {
-      await guarded.close();
-    }
+    expect(await whoAmI([], { ADMIN_TOKEN })).toBe('alice (viewer)\n');
+    expect(await whoAmI(['--as', 'bob'], { ADMIN_TOKEN })).toBe('bob (admin)\n');
+    expect(await whoAmI([], { ADMIN_TOKEN, EVALGATE_OPERATOR: 'bob' })).toBe('bob (admin)\n');
+    expect(await whoAmI(['--as', 'alice'], { ADMIN_TOKEN, EVALGATE_OPERATOR: 'bob' })).toBe('alice (viewer)\n');
+    expect(await whoAmI(['--as', 'eve'], { ADMIN_TOKEN })).toBe(
+      'ADMIN_TOKEN: it has no token of eve, whom --as or EVALGATE_OPERATOR names; it has alice, bob\n',
+    );
+    // Nobody is who another token's holder is, whatever they say.
+    expect(await whoAmI(['--as', 'bob'], { ADMIN_TOKEN: 's3cret' })).toBe('alice (viewer)\n');
+    expect(await whoAmI([], { EVALGATE_OPERATOR: 'no name' })).toContain('EVALGATE_OPERATOR is no name. Allowed: 1');
+    expect(await whoAmI(['--as', 'ann'], {}, gateway.adminUrl)).toBe('ann (admin)\n');
+    const refused = await runCli(['cache', 'purge', '--tag', 'all', '--admin', guarded.adminUrl], {
+      env: { ADMIN_TOKEN },
+    });
+    expect([refused.status, refused.stderr]).toEqual([1, expect.stringContaining('has the role viewer')]);
+    await keys([...CREATE, '--as', 'ann']);
+    expect((await auditOf(gateway))[0]).toMatchObject({ who: 'ann', action: 'key.create' });
   });
 
   test.each([

@@ -124,9 +124,7 @@ describe('in a list', () => {
   test('things that are no records at all are left out', async () => {
     const whole = gateway.store.evaluations.get(subject.id);
     const items = [null, 7, 'text', [], {}, [whole], whole];
-    const end = gateway.store.override('/internal/v1/evaluations', (_request, response) => {
-      response.end(JSON.stringify({ items, total: 7 }));
-    });
+    const end = gateway.store.answer('/internal/v1/evaluations', { items, total: 7 });
     const reply = await gateway.get(LIST_REPORTS.path(subject), { key: await keyFor(gateway, subject) });
     end();
     expect(reply.json).toMatchObject({ reports: [{ id: subject.id }], total_count: 7 });
@@ -205,9 +203,7 @@ describe('in a list', () => {
   test('a record that is not completed, which the store sends all the same, is left out and logged', async () => {
     const open = putSubject(gateway.store, newSubject(subject.workspaceId), { state: 'SCORING' });
     const items = [open.id, subject.id].map((id) => gateway.store.evaluations.get(id));
-    const end = gateway.store.override('/internal/v1/evaluations', (_request, response) => {
-      response.end(JSON.stringify({ items, total: 2 }));
-    });
+    const end = gateway.store.answer('/internal/v1/evaluations', { items, total: 2 });
     const reply = await gateway.get(LIST_CALLS.path(subject), { key: await keyFor(gateway, subject) });
     end();
     expect(reply.json).toMatchObject({ calls: [{ id: subject.id }] });
@@ -224,9 +220,7 @@ describe('in a list', () => {
       gateway.store.evaluations.get(subject.id),
       { ...anEvaluation({ _id: id, workspaceId }), ...difference },
     ];
-    const end = gateway.store.override('/internal/v1/evaluations', (_request, response) => {
-      response.end(JSON.stringify({ items, total: 2 }));
-    });
+    const end = gateway.store.answer('/internal/v1/evaluations', { items, total: 2 });
     const reply = await gateway.get(LIST_CALLS.path(subject), { key: await keyFor(gateway, subject) });
     end();
     expect([reply.status, reply.text.includes(subject.id), reply.text.includes(id)]).toEqual([500, false, false]);
@@ -243,8 +237,9 @@ test('C4: while lists hold records of another workspace, a copy that is usable o
   const first = await gateway.get(LIST_REPORTS.path(subject), { key });
   gateway.clock.advance(30 * 60_000);
   const foreign = putSubject(gateway.store);
-  const end = gateway.store.override('/internal/v1/evaluations', (_request, response) => {
-    response.end(JSON.stringify({ items: [gateway.store.evaluations.get(foreign.id)], total: 99 }));
+  const end = gateway.store.answer('/internal/v1/evaluations', {
+    items: [gateway.store.evaluations.get(foreign.id)],
+    total: 99,
   });
   const reply = await gateway.get(LIST_REPORTS.path(subject), { key });
   const other = await gateway.get(`${LIST_REPORTS.path(subject)}?page=2`, { key });

@@ -350,7 +350,7 @@ test.each([
   ['null', 'null'],
   ['a body too large to be an error', `{"code":"NOT_FOUND","message":"${'x'.repeat(10_000)}"}`],
 ])('Q9: 404 with %s is a failure', async (_what, body) => {
-  const end = gateway.store.override(/^/, (_request, response) => response.writeHead(404).end(body));
+  const end = gateway.store.answer(/^/, body, 404);
   const reply = await gateway.read(newSubject().id);
   end();
   expect([reply.status, await gateway.failureOf(reply)]).toEqual([500, 'the store answered evaluation with 404']);
