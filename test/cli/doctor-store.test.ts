@@ -2,11 +2,12 @@
 import { createServer } from 'node:https';
 import { createServer as createPlainServer, type ServerResponse } from 'node:http';
 import { readFileSync } from 'node:fs';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { EvaluationRecord } from '../../src/domain/records.ts';
 import { answerFrom, findRoute } from '../../src/sample/routes.ts';
-import { runCli } from '../support/cli.ts';
+import { forTest } from '../support/opened.ts';
+import { NO_GATEWAY, runDoctor } from '../support/cli.ts';
 import { listenOnLoopback } from '../support/loopback.ts';
 import {
   anEvaluation,
@@ -26,12 +27,6 @@ import {
 } from '../support/store-server.ts';
 import { makeTlsFiles } from '../support/tls-files.ts';
 
-const reportSchema = z.object({
-  ok: z.boolean(),
-  checks: z.array(
-    z.object({ name: z.string(), status: z.string(), message: z.string(), advice: z.string().nullable() }),
-  ),
-});
 const listSchema = z.object({ items: z.array(z.custom<EvaluationRecord>()), total: z.number() });
 type List = z.output<typeof listSchema>;
 
@@ -41,7 +36,7 @@ const IDS = ['ev_7', 'ev_6', 'ev_5', 'ev_4', 'ev_3', 'ev_2', 'ev_1'];
 
 let store: StoreServer;
 beforeEach(async () => {
-  store = await createStoreServer();
+  store = await forTest(createStoreServer());
   store.put({
     evaluations: [
       ...IDS.map((_id, index) =>
@@ -61,21 +56,20 @@ beforeEach(async () => {
     scorecards: [aScorecard({ _id: 'sc_2' })],
   });
 });
-afterEach(() => store.close());
+
+const isOfStore = (text: string): boolean => /^(?:\w+ )?(?:upstream|clock|contract)(?::|$)/.test(text);
 
 async function doctor(
   args: readonly string[] = ['--workspace', WORKSPACE_A],
   env: Readonly<Record<string, string>> = {},
 ) {
-  const { status, stdout, stderr } = await runCli(['doctor', '--json', '--admin', 'http://127.0.0.1:1', ...args], {
-    env: { UPSTREAM_URL: store.url, UPSTREAM_TOKEN: store.token, ...env },
-  });
-  expect(stderr).toBe('');
-  const { ok, checks } = reportSchema.parse(JSON.parse(stdout));
-  expect(status).toBe(ok ? 0 : 1);
-  const ofStore = checks.filter(({ name }) => ['upstream', 'clock', 'contract'].includes(name));
-  const lines = ofStore.map(({ name, status: found, message }) => `${found} ${name}: ${message}`);
-  return { ok, checks: ofStore, lines: lines.map((line) => line.replace(/\d+ ms/, 'N ms')) };
+  const of = { UPSTREAM_URL: store.url, UPSTREAM_TOKEN: store.token, ...env };
+  const { ok, checks, lines } = await runDoctor(of, [...NO_GATEWAY, ...args]);
+  return {
+    ok,
+    checks: checks.filter(({ name }) => isOfStore(name)),
+    lines: lines.filter(isOfStore).map((line) => line.replace(/\d+ ms/, 'N ms')),
+  };
 }
 
 /** A store whose lists are answered for another query, or changed. */

@@ -2,43 +2,17 @@
  * `evalgate doctor` with real gateways, sound and broken. Its findings about the store are in doctor-store.test.ts, those about
  * Redis in test/integration.
  */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { z } from 'zod';
-import { runCli } from '../support/cli.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { NO_GATEWAY, runCli, runDoctor as doctor } from '../support/cli.ts';
 import { startTestGateway } from '../support/gateway.ts';
+import { fileOf } from '../support/files.ts';
+import { forTest } from '../support/opened.ts';
 import { createStoreServer, type StoreServer } from '../support/store-server.ts';
 
-const reportSchema = z.object({
-  ok: z.boolean(),
-  checks: z.array(
-    z.object({ name: z.string(), status: z.string(), message: z.string(), advice: z.string().nullable() }),
-  ),
-});
-
 let store: StoreServer;
-let folder: string;
 beforeEach(async () => {
-  store = await createStoreServer();
-  folder = await mkdtemp(join(tmpdir(), 'evalgate-doctor-'));
+  store = await forTest(createStoreServer());
 });
-afterEach(async () => {
-  await store.close();
-  await rm(folder, { recursive: true });
-});
-
-/** An admin address where nothing listens. */
-const NO_GATEWAY = ['--admin', 'http://127.0.0.1:1'];
-
-async function doctor(env: Readonly<Record<string, string>>, args: readonly string[] = NO_GATEWAY) {
-  const { status, stdout, stderr } = await runCli(['doctor', '--json', ...args], { env });
-  expect(stderr).toBe('');
-  const { ok, checks } = reportSchema.parse(JSON.parse(stdout));
-  expect(status).toBe(ok ? 0 : 1);
-  return { ok, checks, lines: checks.map(({ name, status: found, message }) => `${found} ${name}: ${message}`) };
-}
 
 test('with nothing configured there is nothing wrong', async () => {
   expect((await doctor({})).lines).toEqual([
@@ -86,83 +60,72 @@ describe('the configuration', () => {
   });
 });
 
+/** What it finds of the gateway at that address. */
+const admin = async (url: string, env = {}) => (await doctor(env, ['--admin', url])).checks.at(-1);
+
 describe('a running gateway', () => {
   const address = 'Give the address of the admin listener with --admin URL.';
 
   test('is found, and whether it takes our token', async () => {
-    const gateway = await startTestGateway({ env: { ADMIN_TOKEN: 'a-token-of-operators' }, store });
-    try {
-      const { adminUrl, publicUrl } = gateway;
-      const admin = async (url: string, env = {}) => (await doctor(env, ['--admin', url])).checks.at(-1);
-      expect(await admin(adminUrl, { ADMIN_TOKEN: 'a-token-of-operators' })).toMatchObject({
-        status: 'ok',
-        message: `a gateway runs at ${adminUrl} and knows 0 keys`,
-      });
-      expect(await admin(adminUrl)).toMatchObject({
-        status: 'fail',
-        advice: 'Set ADMIN_TOKEN, or ADMIN_TOKEN_FILE, to a token that the gateway was started with.',
-      });
-      expect(await admin(adminUrl, { ADMIN_TOKEN: 'alice=a,b' })).toMatchObject({
-        status: 'fail',
-        message: 'ADMIN_TOKEN: part 2 (between commas) is not a name=token pair',
-        advice: null,
-      });
-      for (const url of [publicUrl, `${publicUrl}/v2`, store.url]) {
-        expect(await admin(url)).toMatchObject({ name: 'admin', status: 'fail', advice: address });
-      }
-    } finally {
-      await gateway.close();
+    const gateway = await forTest(startTestGateway({ env: { ADMIN_TOKEN: 'a-token-of-operators' }, store }));
+    const { adminUrl, publicUrl } = gateway;
+    expect(await admin(adminUrl, { ADMIN_TOKEN: 'a-token-of-operators' })).toMatchObject({
+      status: 'ok',
+      message: `a gateway runs at ${adminUrl} and knows 0 keys`,
+    });
+    expect(await admin(adminUrl)).toMatchObject({
+      status: 'fail',
+      advice: 'Set ADMIN_TOKEN, or ADMIN_TOKEN_FILE, to a token that the gateway was started with.',
+    });
+    expect(await admin(adminUrl, { ADMIN_TOKEN: 'alice=a,b' })).toMatchObject({
+      status: 'fail',
+      message: 'ADMIN_TOKEN: part 2 (between commas) is not a name=token pair',
+      advice: null,
+    });
+    for (const url of [publicUrl, `${publicUrl}/v2`, store.url]) {
+      expect(await admin(url)).toMatchObject({ name: 'admin', status: 'fail', advice: address });
     }
   });
 });
 
 test('a gateway that is named is looked at itself, and not what this shell would start', async () => {
   const token = 'a-token-of-operators';
-  const gateway = await startTestGateway({ env: { ADMIN_TOKEN: token, UPSTREAM_TIMEOUT: '7s' }, store });
-  try {
-    const env = { ADMIN_TOKEN: token, UPSTREAM_TIMEOUT: '5s', UPSTREAM_URL: 'http://127.0.0.1:1', DRAIN_DELAY: '2s' };
-    const { ok, lines } = await doctor(env, ['--admin', gateway.adminUrl]);
-    expect(ok).toBe(true);
-    expect(lines).toEqual([
-      expect.stringMatching(
-        /^ok config: the gateway's own: \S+; values other than defaults: \d+ from the file, \d+ from/,
-      ),
-      `warn config: UPSTREAM_URL is "http://127.0.0.1:1" in this shell; the gateway runs with "${store.url}"`,
-      'warn config: UPSTREAM_TIMEOUT is "5s" in this shell; the gateway runs with "7s"',
-      'skipped config: not compared, since they are secrets: ADMIN_TOKEN',
-      'ok ready: the gateway is ready',
-      expect.stringMatching(/^skipped store: /),
-      expect.stringMatching(/^ok capacity: /),
-      expect.stringMatching(/^ok answers: /),
-      expect.stringMatching(/^ok maintenance: /),
-      `ok admin: a gateway runs at ${gateway.adminUrl} and knows 0 keys`,
-    ]);
-    expect((await doctor({}, ['--admin', gateway.adminUrl])).lines).toHaveLength(1);
-    const { stdout } = await runCli(['doctor', '--admin', gateway.adminUrl], { env });
-    expect(stdout).toMatch(/^ok {6}maintenance  off$/m);
-    expect(stdout).toMatch(/^ok {6}ready {8}the gateway is ready$/m);
-  } finally {
-    await gateway.close();
-  }
+  const gateway = await forTest(startTestGateway({ env: { ADMIN_TOKEN: token, UPSTREAM_TIMEOUT: '7s' }, store }));
+  const env = { ADMIN_TOKEN: token, UPSTREAM_TIMEOUT: '5s', UPSTREAM_URL: 'http://127.0.0.1:1', DRAIN_DELAY: '2s' };
+  const { ok, lines } = await doctor(env, ['--admin', gateway.adminUrl]);
+  expect(ok).toBe(true);
+  expect(lines).toEqual([
+    expect.stringMatching(
+      /^ok config: the gateway's own: \S+; values other than defaults: \d+ from the file, \d+ from/,
+    ),
+    `warn config: UPSTREAM_URL is "http://127.0.0.1:1" in this shell; the gateway runs with "${store.url}"`,
+    'warn config: UPSTREAM_TIMEOUT is "5s" in this shell; the gateway runs with "7s"',
+    'skipped config: not compared, since they are secrets: ADMIN_TOKEN',
+    'ok ready: the gateway is ready',
+    expect.stringMatching(/^skipped store: /),
+    expect.stringMatching(/^ok capacity: /),
+    expect.stringMatching(/^ok answers: /),
+    expect.stringMatching(/^ok maintenance: /),
+    `ok admin: a gateway runs at ${gateway.adminUrl} and knows 0 keys`,
+  ]);
+  expect((await doctor({}, ['--admin', gateway.adminUrl])).lines).toHaveLength(1);
+  const { stdout } = await runCli(['doctor', '--admin', gateway.adminUrl], { env });
+  expect(stdout).toMatch(/^ok {6}maintenance  off$/m);
+  expect(stdout).toMatch(/^ok {6}ready {8}the gateway is ready$/m);
 });
 
 test('maintenance, which somebody switched on, is only a warning', async () => {
-  const gateway = await startTestGateway({ store });
-  try {
-    await runCli(['cache', 'maintenance', 'on', '--for', '30m', '--admin', gateway.adminUrl]);
-    const { ok, checks } = await doctor({}, ['--admin', gateway.adminUrl]);
-    expect([ok, checks.find(({ name }) => name === 'maintenance')]).toMatchObject([
-      true,
-      { status: 'warn', advice: 'To end it: evalgate cache maintenance off.' },
-    ]);
-  } finally {
-    await gateway.close();
-  }
+  const gateway = await forTest(startTestGateway({ store }));
+  await runCli(['cache', 'maintenance', 'on', '--for', '30m', '--admin', gateway.adminUrl]);
+  const { ok, checks } = await doctor({}, ['--admin', gateway.adminUrl]);
+  expect([ok, checks.find(({ name }) => name === 'maintenance')]).toMatchObject([
+    true,
+    { status: 'warn', advice: 'To end it: evalgate cache maintenance off.' },
+  ]);
 });
 
 test('for people each finding is a line, with what to do beneath', async () => {
-  const file = join(folder, 'my.yaml');
-  await writeFile(file, 'rateLimit: {perMinute: 5}\n');
+  const file = fileOf('rateLimit: {perMinute: 5}\n');
   const env = { UPSTREAM_URL: store.url, UPSTREAM_TOKEN: 'wrong', CONFIG_FILE: file };
   const { status, stdout } = await runCli(['doctor', ...NO_GATEWAY], { env });
   expect([status, stdout.split('\n')]).toEqual([

@@ -1,14 +1,13 @@
 /** `evalgate keys` through the admin listener of a real gateway. Commands that use Redis are in test/integration. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { hashToken } from '../../src/keys/token.ts';
 import { auditOf } from '../support/admin.ts';
 import { cellsOf, type CliOptions, runCli, runJson } from '../support/cli.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { WORKSPACE_A, WORKSPACE_B } from '../support/records.ts';
+import { fileOf } from '../support/files.ts';
+import { forTest } from '../support/opened.ts';
 import { createStoreServer } from '../support/store-server.ts';
 
 const DAY_MS = 86_400_000;
@@ -22,14 +21,8 @@ const view = z.looseObject({
 const issued = view.extend({ key: z.string() });
 
 let gateway: TestGateway;
-let folder: string;
 beforeEach(async () => {
-  gateway = await startTestGateway();
-  folder = await mkdtemp(join(tmpdir(), 'evalgate-keys-'));
-});
-afterEach(async () => {
-  await gateway.close();
-  await rm(folder, { recursive: true });
+  gateway = await forTest(startTestGateway());
 });
 
 const keys = (args: readonly string[], options: CliOptions = {}) =>
@@ -152,25 +145,23 @@ const lineOf = (keyId: string, token: string, more: object = {}): object => ({
 
 describe('import', () => {
   test('takes over all keys of a file, or of standard input, and again without harm', async () => {
-    const file = join(folder, 'keys.jsonl');
     const lines = [lineOf('k_9', 'nine'), lineOf('k_8', 'eight', { status: 'deprecated', limits: { perMinute: 5 } })];
     // A byte order mark, as some editors write it, other line ends, and an empty line.
     const text = `\u{FEFF}${JSON.stringify(lines[0])}\r\n\n${JSON.stringify(lines[1])}\n`;
-    await writeFile(file, text);
+    const file = fileOf(text);
     expect((await keys(['import', file])).stdout).toBe('Imported: 2 new, 0 replaced, 0 unchanged.\n');
     expect(await document(['import', '-'], { stdin: text })).toEqual({ added: 0, replaced: 0, unchanged: 2 });
     expect([await statusOf('nine'), await statusOf('eight')]).toEqual([200, 403]);
   });
 
   test('lists every fault of every line, shows no line, and takes over none', async () => {
-    const file = join(folder, 'keys.jsonl');
     const lines = [
       lineOf('k_9', 'nine'),
       lineOf('k_8', 'eight', { scopes: ['all'] }),
       lineOf('k_9', 'other'),
       { keyId: 'k_7' },
     ];
-    await writeFile(file, [...lines.map((line) => JSON.stringify(line)), 'hunter2', ''].join('\n'));
+    const file = fileOf([...lines.map((line) => JSON.stringify(line)), 'hunter2', ''].join('\n'));
     const { status, stdout, stderr } = await keys(['import', file]);
     expect([status, stdout]).toEqual([1, '']);
     const [heading, ...faults] = stderr.trimEnd().split('\n');
@@ -258,52 +249,43 @@ describe('the way to the admin listener', () => {
   });
 
   test('its token is the first of ADMIN_TOKEN or of its file, its port that of ADMIN_PORT', async () => {
-    const guarded = await startTestGateway({ env: { ADMIN_TOKEN: 'alice=s3cret,bob=0ther' } });
-    try {
-      const file = join(folder, 'token');
-      await writeFile(file, 's3cret\n');
-      const port = { ADMIN_PORT: new URL(guarded.adminUrl).port };
-      const list = (env: Record<string, string>) => runCli(['keys', 'list'], { env: { ...port, ...env } });
-      expect(await list({ ADMIN_TOKEN: 'alice=s3cret,bob=unknown' })).toMatchObject({ status: 0, stderr: '' });
-      expect(await list({ ADMIN_TOKEN_FILE: file })).toMatchObject({ status: 0, stderr: '' });
-      const refused = await list({});
-      expect([refused.status, refused.stderr.split('\n').slice(-2)]).toEqual([
-        1,
-        ['Set ADMIN_TOKEN, or ADMIN_TOKEN_FILE, to a token that the gateway was started with.', ''],
-      ]);
-    } finally {
-      await guarded.close();
-    }
+    const guarded = await forTest(startTestGateway({ env: { ADMIN_TOKEN: 'alice=s3cret,bob=0ther' } }));
+    const file = fileOf('s3cret\n');
+    const port = { ADMIN_PORT: new URL(guarded.adminUrl).port };
+    const list = (env: Record<string, string>) => runCli(['keys', 'list'], { env: { ...port, ...env } });
+    expect(await list({ ADMIN_TOKEN: 'alice=s3cret,bob=unknown' })).toMatchObject({ status: 0, stderr: '' });
+    expect(await list({ ADMIN_TOKEN_FILE: file })).toMatchObject({ status: 0, stderr: '' });
+    const refused = await list({});
+    expect([refused.status, refused.stderr.split('\n').slice(-2)]).toEqual([
+      1,
+      ['Set ADMIN_TOKEN, or ADMIN_TOKEN_FILE, to a token that the gateway was started with.', ''],
+    ]);
   });
 
   test('who acts is named by --as or EVALGATE_OPERATOR: the token of that name is used, and the audit has the name', async () => {
     const ADMIN_TOKEN = 'alice:viewer=s3cret,bob=0ther';
-    const guarded = await startTestGateway({ env: { ADMIN_TOKEN } });
+    const guarded = await forTest(startTestGateway({ env: { ADMIN_TOKEN } }));
     const whoAmI = async (args: readonly string[], env: Record<string, string>, url = guarded.adminUrl) => {
       const { stdout, stderr } = await runCli(['whoami', '--admin', url, ...args], { env });
       return stdout + stderr;
     };
-    try {
-      expect(await whoAmI([], { ADMIN_TOKEN })).toBe('alice (viewer)\n');
-      expect(await whoAmI(['--as', 'bob'], { ADMIN_TOKEN })).toBe('bob (admin)\n');
-      expect(await whoAmI([], { ADMIN_TOKEN, EVALGATE_OPERATOR: 'bob' })).toBe('bob (admin)\n');
-      expect(await whoAmI(['--as', 'alice'], { ADMIN_TOKEN, EVALGATE_OPERATOR: 'bob' })).toBe('alice (viewer)\n');
-      expect(await whoAmI(['--as', 'eve'], { ADMIN_TOKEN })).toBe(
-        'ADMIN_TOKEN: it has no token of eve, whom --as or EVALGATE_OPERATOR names; it has alice, bob\n',
-      );
-      // Nobody is who another token's holder is, whatever they say.
-      expect(await whoAmI(['--as', 'bob'], { ADMIN_TOKEN: 's3cret' })).toBe('alice (viewer)\n');
-      expect(await whoAmI([], { EVALGATE_OPERATOR: 'no name' })).toContain('EVALGATE_OPERATOR is no name. Allowed: 1');
-      expect(await whoAmI(['--as', 'ann'], {}, gateway.adminUrl)).toBe('ann (admin)\n');
-      const refused = await runCli(['cache', 'purge', '--tag', 'all', '--admin', guarded.adminUrl], {
-        env: { ADMIN_TOKEN },
-      });
-      expect([refused.status, refused.stderr]).toEqual([1, expect.stringContaining('has the role viewer')]);
-      await keys([...CREATE, '--as', 'ann']);
-      expect((await auditOf(gateway))[0]).toMatchObject({ who: 'ann', action: 'key.create' });
-    } finally {
-      await guarded.close();
-    }
+    expect(await whoAmI([], { ADMIN_TOKEN })).toBe('alice (viewer)\n');
+    expect(await whoAmI(['--as', 'bob'], { ADMIN_TOKEN })).toBe('bob (admin)\n');
+    expect(await whoAmI([], { ADMIN_TOKEN, EVALGATE_OPERATOR: 'bob' })).toBe('bob (admin)\n');
+    expect(await whoAmI(['--as', 'alice'], { ADMIN_TOKEN, EVALGATE_OPERATOR: 'bob' })).toBe('alice (viewer)\n');
+    expect(await whoAmI(['--as', 'eve'], { ADMIN_TOKEN })).toBe(
+      'ADMIN_TOKEN: it has no token of eve, whom --as or EVALGATE_OPERATOR names; it has alice, bob\n',
+    );
+    // Nobody is who another token's holder is, whatever they say.
+    expect(await whoAmI(['--as', 'bob'], { ADMIN_TOKEN: 's3cret' })).toBe('alice (viewer)\n');
+    expect(await whoAmI([], { EVALGATE_OPERATOR: 'no name' })).toContain('EVALGATE_OPERATOR is no name. Allowed: 1');
+    expect(await whoAmI(['--as', 'ann'], {}, gateway.adminUrl)).toBe('ann (admin)\n');
+    const refused = await runCli(['cache', 'purge', '--tag', 'all', '--admin', guarded.adminUrl], {
+      env: { ADMIN_TOKEN },
+    });
+    expect([refused.status, refused.stderr]).toEqual([1, expect.stringContaining('has the role viewer')]);
+    await keys([...CREATE, '--as', 'ann']);
+    expect((await auditOf(gateway))[0]).toMatchObject({ who: 'ann', action: 'key.create' });
   });
 
   test.each([

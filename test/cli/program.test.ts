@@ -1,25 +1,19 @@
 /** The program as a whole, and the commands that run until they are stopped. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import packageJson from '../../package.json' with { type: 'json' };
 import { runCli, runJson, type RunningCli, startCliUntil } from '../support/cli.ts';
+import { fileOf } from '../support/files.ts';
 import { WORKSPACE_A } from '../support/records.ts';
 import { createStoreServer } from '../support/store-server.ts';
 
 let running: RunningCli | null = null;
-let folder: string;
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'evalgate-program-'));
-});
 afterEach(async () => {
   running?.signal('SIGINT');
   await running?.ended;
   running = null;
-  await rm(folder, { recursive: true });
 });
 
 /** A JSON document is whole when its last brace stands alone. */
@@ -206,10 +200,9 @@ describe('serve', () => {
   });
 
   test('SIGHUP reads the file again: what can change is in force at once, and an invalid file changes nothing', async () => {
-    const file = join(folder, 'my.yaml');
+    const file = fileOf('{rateLimit: {perMinute: 7}, keys: {grace: 1m}}');
     const write = (perMinute: unknown) =>
-      writeFile(file, JSON.stringify({ rateLimit: { perMinute }, keys: { grace: '1m' } }));
-    await write(7);
+      writeFileSync(file, JSON.stringify({ rateLimit: { perMinute }, keys: { grace: '1m' } }));
     const { output, signal } = await start(['serve', '--demo'], { ...FREE, CONFIG_FILE: file });
     const { publicUrl, adminUrl, demo } = servedSchema.parse(JSON.parse(output.stdout));
     const limit = async () => {
@@ -223,13 +216,13 @@ describe('serve', () => {
         ),
       ].map(([, result]) => result);
     expect(await limit()).toBe('7');
-    await write(9);
+    write(9);
     signal('SIGHUP');
     expect([await limit(), await reloads()]).toEqual(['9', ['success']]);
-    await write('none');
+    write('none');
     signal('SIGHUP');
     expect([await limit(), await reloads()]).toEqual(['9', ['success', 'failure']]);
-    await writeFile(file, 'server: {maxInFlight: 7}\nrateLimit: {perMinute: 11}');
+    writeFileSync(file, 'server: {maxInFlight: 7}\nrateLimit: {perMinute: 11}');
     signal('SIGHUP');
     expect(await limit()).toBe('11');
     const settings = z
@@ -269,8 +262,7 @@ describe('sample-upstream', () => {
   });
 
   test('asks for the token of the environment, does not print it, and fails as told', async () => {
-    const file = join(folder, 'token');
-    await writeFile(file, 'my-own\n');
+    const file = fileOf('my-own\n');
     const args = ['--evaluations', '5', '--status', '503', '--retry-after', '9'];
     const { url, token, workspaceIds } = await startSample(args, { UPSTREAM_TOKEN_FILE: file });
     expect(token).toBeNull();

@@ -1,22 +1,16 @@
 /** Names, files and answers of others cannot drive the terminal: no command prints a control character that it did not make. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { globSync, readFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { runCli, type CliOptions } from '../support/cli.ts';
+import { fileOf } from '../support/files.ts';
+import { forTest } from '../support/opened.ts';
 import { listenOnLoopback } from '../support/loopback.ts';
 
 /** Rename the window, clear the screen in seven and in eight bits, delete, reverse the line, begin another, hide a tag. */
 const HOSTILE = '\u001b]0;gnp\u0007\u001b[2J\u009b2J\u007f\u202egnp\u2028\r\u{E0041}';
 const CONTROLS = /[^\P{Cc}\n]|[\p{Cf}\u2028\u2029]/u;
-
-let folder: string;
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'evalgate-controls-'));
-});
-afterEach(() => rm(folder, { recursive: true }));
 
 /** What a command printed on both streams, which must hold no controls. */
 async function printedBy(args: readonly string[], options: CliOptions = {}): Promise<string> {
@@ -26,14 +20,10 @@ async function printedBy(args: readonly string[], options: CliOptions = {}): Pro
   return printed;
 }
 
-/** A server that answers everything with that status and body, until `use` has ended. */
-async function answering<T>(status: number, body: string, use: (url: string) => Promise<T>): Promise<T> {
-  const server = await listenOnLoopback(createServer((_, response) => void response.writeHead(status).end(body)));
-  try {
-    return await use(server.url);
-  } finally {
-    await server.close();
-  }
+/** The address of a server that answers everything with that status and body. */
+async function answering(status: number, body: string): Promise<string> {
+  const server = createServer((_, response) => void response.writeHead(status).end(body));
+  return (await forTest(listenOnLoopback(server))).url;
 }
 
 describe('an import file', () => {
@@ -43,8 +33,7 @@ describe('an import file', () => {
     ['a scope', { scopes: [HOSTILE] }],
     ['a time', { expiresAt: HOSTILE }],
   ])('with controls in %s', async (_what, line) => {
-    const file = join(folder, 'keys.jsonl');
-    await writeFile(file, JSON.stringify(line));
+    const file = fileOf(JSON.stringify(line));
     expect(await printedBy(['keys', 'import', file])).toContain('Nothing was imported');
     const { stdout } = await runCli(['keys', 'import', file, '--json']);
     expect(stdout).not.toMatch(CONTROLS);
@@ -52,34 +41,31 @@ describe('an import file', () => {
   });
 
   test('whose name has controls', async () => {
-    expect(await printedBy(['keys', 'import', join(folder, HOSTILE)])).toContain('there is no such file');
+    expect(await printedBy(['keys', 'import', `nowhere/${HOSTILE}`])).toContain('there is no such file');
   });
 });
 
 describe('an admin listener', () => {
   test('that refuses with controls', async () => {
     const refusal = JSON.stringify({ error: { message: `It says ${HOSTILE}.` } });
-    await answering(400, refusal, async (url) => {
-      for (const args of [
-        ['keys', 'list'],
-        ['cache', 'stats'],
-        ['cache', 'purge', '--tag', 'all', '--yes'],
-        ['doctor'],
-      ]) {
-        expect(await printedBy([...args, '--admin', url])).toContain('It says \uFFFD]0;gnp\uFFFD');
-      }
-    });
+    const url = await answering(400, refusal);
+    for (const args of [
+      ['keys', 'list'],
+      ['cache', 'stats'],
+      ['cache', 'purge', '--tag', 'all', '--yes'],
+      ['doctor'],
+    ]) {
+      expect(await printedBy([...args, '--admin', url])).toContain('It says \uFFFD]0;gnp\uFFFD');
+    }
   });
 
   test('whose answer has controls: as text none is printed, and as JSON all are kept', async () => {
     const answer = { active: true, since: HOSTILE, until: HOSTILE, leftMs: 1, by: HOSTILE };
-    await answering(200, JSON.stringify(answer), async (url) => {
-      const args = ['cache', 'maintenance', '--admin', url];
-      expect(await printedBy(args)).toContain('Maintenance is on until \uFFFD]0;gnp');
-      const { stdout } = await runCli([...args, '--json']);
-      expect(stdout).not.toMatch(CONTROLS);
-      expect(JSON.parse(stdout)).toEqual(answer);
-    });
+    const args = ['cache', 'maintenance', '--admin', await answering(200, JSON.stringify(answer))];
+    expect(await printedBy(args)).toContain('Maintenance is on until \uFFFD]0;gnp');
+    const { stdout } = await runCli([...args, '--json']);
+    expect(stdout).not.toMatch(CONTROLS);
+    expect(JSON.parse(stdout)).toEqual(answer);
   });
 });
 

@@ -1,26 +1,13 @@
 /** `evalgate transcript` on files and standard input. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { dirname } from 'node:path';
+import { expect, test } from 'vitest';
 import { runCli, runJson } from '../support/cli.ts';
+import { fileOf } from '../support/files.ts';
 
 const BODY = 'Weekly call\n\nAnn Example  0:03\nGood morning.\n\nBo  0:09\nHello.\n\nAnn Example  0:12\nShall we?\n';
 
-let folder: string;
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'transcript-'));
-});
-afterEach(() => rm(folder, { recursive: true }));
-
-async function file(content: string | Uint8Array): Promise<string> {
-  const path = join(folder, 'call.txt');
-  await writeFile(path, content);
-  return path;
-}
-
 test('a file is shown with its form, speakers and turns', async () => {
-  const { status, stdout } = await runCli(['transcript', await file(BODY)]);
+  const { status, stdout } = await runCli(['transcript', fileOf(BODY)]);
   expect(status).toBe(0);
   expect(stdout).toBe(`Form: headed turns
 4 turns of 2 speakers, 91 characters
@@ -56,13 +43,13 @@ test('--json has every turn whole, and - is standard input', async () => {
 
 test('many turns are shown in part, and no control character reaches the terminal', async () => {
   const body = Array.from({ length: 30 }, (_, i) => `Ann\u001B[31m\u009B${i}: ${'x\u0007'.repeat(50)}`).join('\n');
-  const { stdout } = await runCli(['transcript', await file(body)]);
+  const { stdout } = await runCli(['transcript', fileOf(body)]);
   expect(stdout).toContain('... and 10 more; --json has all');
   expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
 });
 
 test('a file in no form is shown by its paragraphs', async () => {
-  const { status, stdout } = await runCli(['transcript', await file('First.\n\nSecond.\n')]);
+  const { status, stdout } = await runCli(['transcript', fileOf('First.\n\nSecond.\n')]);
   expect(status).toBe(0);
   expect(stdout).toContain('Form: none that is known; paragraphs are the turns\n2 turns of 0 speakers');
 });
@@ -88,10 +75,10 @@ test.each([
 
 test.each([
   ['a file that is not there', () => '/nowhere/call.txt', 'it cannot be read (ENOENT)'],
-  ['a folder', () => folder, 'it cannot be read (EISDIR)'],
-  ['Latin-1', () => file(Uint8Array.of(0x41, 0x3a, 0x20, 0xe9)), 'it is not UTF-8'],
+  ['a folder', () => dirname(fileOf('')), 'it cannot be read (EISDIR)'],
+  ['Latin-1', () => fileOf(Uint8Array.of(0x41, 0x3a, 0x20, 0xe9)), 'it is not UTF-8'],
 ])('%s is reported', async (_what, path, message) => {
-  const { status, stdout, stderr } = await runCli(['transcript', await path()]);
+  const { status, stdout, stderr } = await runCli(['transcript', path()]);
   expect([status, stdout]).toEqual([1, '']);
   expect(stderr).toContain(message);
 });

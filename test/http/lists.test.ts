@@ -203,10 +203,7 @@ describe('a list of v2', () => {
     [51, 50, 2],
     [3, 1, 3],
   ])('Q6: %d calls in pages of %d are %d pages', async (total, pageSize, pages) => {
-    const restore = gateway.store.override('/internal/v1/evaluations', (_request, response) => {
-      response.setHeader('content-type', 'application/json');
-      response.end(JSON.stringify({ items: [], total }));
-    });
+    const restore = gateway.store.answer('/internal/v1/evaluations', { items: [], total });
     const { ask } = await readerOf(gateway, LIST_CALLS, { subject: newSubject() });
     const reply = await ask({ query: `?page=9&pageSize=${pageSize}` });
     restore();

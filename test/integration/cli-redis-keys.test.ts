@@ -1,16 +1,15 @@
 /** `evalgate keys` with REDIS_URL: the command against a real Redis, with and without a gateway beside it. */
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { tmpdir, userInfo } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { userInfo } from 'node:os';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { forFile } from '../support/opened.ts';
 import { z } from 'zod';
 import { hashToken } from '../../src/keys/token.ts';
 import { auditOf, logOf } from '../support/admin.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+import { fileOf } from '../support/files.ts';
 import { withClient } from '../support/redis/client.ts';
 import { startRedis } from '../support/redis.ts';
 import { type CliResult, runCli, runJson } from '../support/cli.ts';
@@ -19,8 +18,6 @@ const WORKSPACE = '0b5e7a52-3f0e-4c39-9d7c-6f3f1f0f7c11';
 
 let gateway: TestGateway | null = null;
 const redis = await forFile(startRedis());
-const directory = await mkdtemp(join(tmpdir(), 'evalgate-'));
-afterAll(() => rm(directory, { recursive: true }));
 beforeEach(() => redis.flush());
 afterEach(async () => {
   await gateway?.close();
@@ -215,10 +212,8 @@ test('a key is made and shown even if the audit cannot be written', async () => 
 
 test('the address may stand in a secret file or in the configuration file', async () => {
   const { keyId } = await create();
-  const secret = join(directory, 'redis-url');
-  const file = join(directory, 'my.yaml');
-  await writeFile(secret, `${redis.url}\n`);
-  await writeFile(file, `redis: {url: "${redis.url}"}\n`);
+  const secret = fileOf(`${redis.url}\n`);
+  const file = fileOf(`redis: {url: "${redis.url}"}\n`);
   for (const env of [{ REDIS_URL_FILE: secret }, { CONFIG_FILE: file }]) {
     const { status, stdout } = await runCli(['keys', 'show', keyId, '--json'], { env });
     expect([status, view.parse(JSON.parse(stdout)).keyId]).toEqual([0, keyId]);

@@ -1,10 +1,11 @@
 /** The launcher, called with a Node.js that is too old: it starts the one that comes with evalgate, as if it were one process. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFile, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { copyFile, mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { openFolder } from '../support/files.ts';
+import { forFile } from '../support/opened.ts';
 import { runProcess } from '../support/process.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -13,8 +14,7 @@ const PRETENCE = "Object.defineProperty(process, 'versions', { value: { ...proce
 const OLD = ['--import', `data:text/javascript,${encodeURIComponent(PRETENCE)}`];
 
 /** Folders of a launcher with the bundled Node.js, and of one without. */
-const folder = await mkdtemp(join(tmpdir(), 'evalgate-launcher-'));
-afterAll(() => rm(folder, { recursive: true }));
+const folder = await forFile(openFolder());
 
 test('the exit status and the output are those of the program', async () => {
   expect(await runProcess(process.execPath, [...OLD, PROGRAM, '--version'])).toMatchObject({ code: 0, stderr: '' });
@@ -33,9 +33,9 @@ test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('%s reaches the program, whi
 
 describe('without the bundled Node.js', () => {
   test('it says what to do and ends with 1', async () => {
-    const path = join(folder, 'src/cli/evalgate.js');
-    await mkdir(join(folder, 'src/cli'), { recursive: true });
-    await writeFile(join(folder, 'package.json'), '{"type":"module"}');
+    const path = join(folder.path, 'src/cli/evalgate.js');
+    await mkdir(join(folder.path, 'src/cli'), { recursive: true });
+    folder.write('package.json', '{"type":"module"}');
     await copyFile(PROGRAM, path);
     const { code, stdout, stderr } = await runProcess(process.execPath, [...OLD, path, '--version']);
     expect([code, stdout]).toEqual([1, '']);
@@ -46,7 +46,7 @@ describe('without the bundled Node.js', () => {
 });
 
 test('it works through a link in another folder', async () => {
-  const link = join(folder, 'evalgate');
+  const link = join(folder.path, 'evalgate');
   await symlink(PROGRAM, link);
   const { code, stdout } = await runProcess(process.execPath, [...OLD, link, '--version']);
   expect([code, stdout]).toMatchObject([0, expect.stringMatching(/^\d+\.\d+\.\d+\n$/)]);

@@ -1,11 +1,11 @@
 /** Secrets in files change under a running gateway, which goes over to them; a file that cannot be used changes nothing. */
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
-import { forTest } from '../support/opened.ts';
+import { openFolder } from '../support/files.ts';
+import { forFile, forTest } from '../support/opened.ts';
 import { GatewayProcess } from '../support/process.ts';
 import { anEvaluation } from '../support/records.ts';
 import { RedisLink } from '../../src/redis/connection.ts';
@@ -21,13 +21,10 @@ const auditSchema = z.object({
   entries: z.array(z.object({ who: z.string(), action: z.string(), target: z.string() })),
 });
 
-const [redis, store, folder] = await Promise.all([
-  startRedis(),
-  createStoreServer(),
-  mkdtemp(join(tmpdir(), 'evalgate-secrets-')),
-]);
+const redis = await forFile(startRedis());
+const store = await forFile(createStoreServer());
+const folder = await forFile(openFolder());
 store.put({ evaluations: Array.from({ length: 40 }, (_, index) => anEvaluation({ _id: `ev_${index}` })) });
-afterAll(() => Promise.all([redis.close(), store.close(), rm(folder, { recursive: true })]));
 
 /** Replaced as Kubernetes does it: at once, by another file. */
 class SecretFile {
@@ -35,7 +32,7 @@ class SecretFile {
   #versions = 0;
 
   constructor(name: string) {
-    this.path = join(folder, name);
+    this.path = join(folder.path, name);
   }
 
   async write(text: string): Promise<void> {

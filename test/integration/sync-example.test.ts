@@ -3,13 +3,13 @@
  * other consumers keep copies of some pages fresher than of others.
  */
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
+import { openFolder } from '../support/files.ts';
 import { startTestGateway } from '../support/gateway.ts';
 import { listenOnLoopback } from '../support/loopback.ts';
 import { changeSchema, EXAMPLE, loadExample, pathOf, stateSchema, SyncWorld, TIMES } from '../support/sync-world.ts';
@@ -254,15 +254,12 @@ function refuse(response: ServerResponse): void {
 }
 
 describe('as a program', () => {
-  let folder: string;
-  beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'evalgate-sync-'));
-  });
-  afterAll(() => rm(folder, { recursive: true }));
+  const folder = openFolder();
+  afterAll(() => folder.close());
 
   test('it prints a line a change, keeps its state in a file, and says what is wrong', async () => {
     world.addMany(130, world.nowMs - MINUTE, MINUTE);
-    const file = join(folder, 'calls.json');
+    const file = join(folder.path, 'calls.json');
     const { publicUrl } = world.gateway;
     const first = await run(publicUrl, '--workspace', WORKSPACE_A, '--state', file);
     const lines = first.stdout.trimEnd().split('\n');
@@ -293,8 +290,7 @@ describe('as a program', () => {
     ['is cut short', '{"workspaceId":', /JSON/],
     ['is of something else', '{"calls":{}}', /it has no workspaceId, pages, lastRunMs, lastFullMs/],
   ])('a state file that %s is named with the reason, and kept', async (_what, text, reason) => {
-    const file = join(folder, 'damaged.json');
-    await writeFile(file, text);
+    const file = folder.write('damaged.json', text);
     const { stdout, stderr, code } = await run(world.gateway.publicUrl, '--state', file);
     expect([stdout, code]).toEqual(['', 1]);
     expect(stderr.startsWith(`${file} is not a state of this program: `)).toBe(true);
@@ -305,9 +301,12 @@ describe('as a program', () => {
 
   test('a state that can be neither read nor written is found before a change is printed', async () => {
     world.addMany(1, world.nowMs - MINUTE, MINUTE);
-    const unread = await run(world.gateway.publicUrl, '--state', folder);
-    expect([unread.stdout, unread.stderr]).toEqual(['', expect.stringMatching(`^${folder} can't be read: EISDIR`)]);
-    const file = join(folder, 'absent', 'calls.json');
+    const unread = await run(world.gateway.publicUrl, '--state', folder.path);
+    expect([unread.stdout, unread.stderr]).toEqual([
+      '',
+      expect.stringMatching(`^${folder.path} can't be read: EISDIR`),
+    ]);
+    const file = join(folder.path, 'absent', 'calls.json');
     const unwritten = await run(world.gateway.publicUrl, '--state', file);
     expect([unwritten.stdout, unwritten.stderr]).toEqual([
       '',
@@ -317,7 +316,7 @@ describe('as a program', () => {
 
   test('a run that fails half-way has reported what it read: the next one does not report it again', async () => {
     world.addMany(130, world.nowMs - MINUTE, MINUTE);
-    const file = join(folder, 'half.json');
+    const file = join(folder.path, 'half.json');
     const before = pathOf(2, 90);
     const proxy = await listenOnLoopback(createServer((request, response) => void pass(request, response)));
     let answerSecond: ((response: ServerResponse) => void) | null = refuse;

@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { z } from 'zod';
 import { forTest } from '../support/opened.ts';
 import { RedisLink } from '../../src/redis/connection.ts';
+import { TEXTS } from '../http/common/endpoints.ts';
 import { startTestGateway } from '../support/gateway.ts';
 import { GatewayProcess } from '../support/process.ts';
 import { anEvaluation, WORKSPACE_A } from '../support/records.ts';
@@ -220,10 +221,7 @@ describe.skipIf(files === null)('a store behind TLS', () => {
     const gateway = await startProcess({ UPSTREAM_URL: urlOf(storeFront, 'https'), NODE_EXTRA_CA_CERTS: '' });
     const callsBefore = store.calls();
     const { status, body } = await read(gateway, await gateway.issueKey(), IDS[0] ?? '');
-    expect([status, JSON.parse(body)]).toEqual([
-      500,
-      { error: { message: 'The evaluation store cannot be reached at the moment. Try again later.' } },
-    ]);
+    expect([status, JSON.parse(body)]).toEqual([500, { error: { message: TEXTS.unreachable } }]);
     await expect
       .poll(() => gateway.log.map((line): unknown => JSON.parse(line)))
       .toEqual([

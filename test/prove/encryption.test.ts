@@ -1,9 +1,7 @@
 /** A record read from an encrypted copy in Redis costs hardly more than from a plain one. */
 import { randomBytes } from 'node:crypto';
-import { mkdtempDisposable, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { tmpdir } from 'node:os';
 import { expect, test } from 'vitest';
+import { fileOf } from '../support/files.ts';
 import { GatewayProcess } from '../support/process.ts';
 import { anEvaluation, aTranscript } from '../support/records.ts';
 import { percentile } from '../support/percentile.ts';
@@ -18,10 +16,7 @@ const PATHS = ['/v2/calls/ev_1', '/v2/calls', '/v2/calls/ev_1/transcript'];
 
 test('a read from Redis takes at most 1.15 times as long if copies are encrypted', async (context) => {
   await using stack = new AsyncDisposableStack();
-  const folder = await mkdtempDisposable(join(tmpdir(), 'evalgate-encryption-'));
-  stack.defer(() => folder.remove());
-  const config = join(folder.path, 'config.yaml');
-  await writeFile(config, 'cache: {memory: 0B}\nlog: {requests: off}\n');
+  const config = fileOf('cache: {memory: 0B}\nlog: {requests: off}\n');
   const redis = await startRedis();
   stack.defer(() => redis.close());
   const store = await createStoreServer();

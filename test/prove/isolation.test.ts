@@ -4,7 +4,6 @@ import { test } from 'vitest';
 import { forTest } from '../support/opened.ts';
 import { stepOf } from '../support/isolation-steps.ts';
 import { IsolationWorld } from '../support/isolation-world.ts';
-import { startRedis } from '../support/redis.ts';
 import { count, percent, prove } from './bar.ts';
 
 const GATEWAYS = 2;
@@ -14,9 +13,7 @@ const STEPS_A_RUN = 1000;
 const READS_PER_CHANGE = 25;
 
 test('nothing crosses between tenants', async (context) => {
-  const redis = await forTest(startRedis());
-  const env = { REDIS_URL: redis.url, LOG_LEVEL: 'error' };
-  const world = await forTest(IsolationWorld.start(GATEWAYS, env));
+  const world = await forTest(IsolationWorld.start('redis', { gateways: GATEWAYS, env: { LOG_LEVEL: 'error' } }));
   const { tally } = world;
   for (let seed = 1; tally.requests < REQUESTS && tally.leaks.length === 0; seed += 1) {
     await world.play(fc.sample(stepOf(READS_PER_CHANGE), { numRuns: STEPS_A_RUN, seed }));

@@ -1,9 +1,7 @@
 /** The protection of the store: of one that always fails, and of one with more load than it can handle. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished, test } from 'vitest';
+import { fileOf } from '../support/files.ts';
 import { forTest } from '../support/opened.ts';
 import { closedLoop, Load, type Sample, type Target } from '../support/load.ts';
 import { GatewayProcess } from '../support/process.ts';
@@ -20,11 +18,8 @@ interface Strength {
 
 /** A gateway that may call the store as often at a time as it bears. */
 async function startWorld(strength: Strength) {
-  const folder = await mkdtemp(join(tmpdir(), 'evalgate-overload-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  const file = join(folder, 'config.yaml');
   // All requests come with one key.
-  await writeFile(file, `upstream:\n  maxConnections: ${strength.bears}\n  reservePercent: 0\n`);
+  const file = fileOf(`upstream:\n  maxConnections: ${strength.bears}\n  reservePercent: 0\n`);
   const store = await createStoreServer({ latencyMs: strength.serviceMs });
   store.evaluations.make = (id) => anEvaluation({ _id: id });
   store.setFaults({ capacity: strength.bears });

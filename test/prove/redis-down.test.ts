@@ -1,9 +1,7 @@
 /** Redis freezes, dies, or is behind a network that swallows everything: keys in use go on, no others are let in. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { onTestFinished, test, type TestContext } from 'vitest';
+import { test, type TestContext } from 'vitest';
+import { fileOf } from '../support/files.ts';
 import { forTest } from '../support/opened.ts';
 import { newToken } from '../../src/keys/token.ts';
 import { Fleet } from '../support/fleet.ts';
@@ -120,11 +118,8 @@ async function proveOuting({ name, begin, end }: Outage, context: TestContext): 
 
 test.runIf(isOneServer)('answers that come too late', async (context) => {
   const [timeouts, giveUpMs, perSecond] = [2000, 120_000, 300];
-  const folder = await mkdtemp(join(tmpdir(), 'evalgate-replies-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  const file = join(folder, 'config.yaml');
   // Nothing is kept in memory, so that every answer comes by way of Redis, or from the store.
-  await writeFile(file, 'cache: { memory: 0MB }\n');
+  const file = fileOf('cache: { memory: 0MB }\n');
   const env = { CONFIG_FILE: file, LOG_LEVEL: 'fatal' };
   const fleet = await forTest(Fleet.start({ gateways: GATEWAYS, redis: {}, isRedisProxied: true, env }));
   const load = await fleet.load();

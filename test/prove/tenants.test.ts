@@ -1,10 +1,8 @@
 /** A tenant's bad day is its own: what one key, or a client without one, costs another key's reads from memory. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished, test } from 'vitest';
+import { fileOf } from '../support/files.ts';
 import { Load, type Sample, type Target } from '../support/load.ts';
 import { GatewayProcess } from '../support/process.ts';
 import { anEvaluation, aTranscript } from '../support/records.ts';
@@ -215,10 +213,7 @@ test('scrapes of the metrics', async (context) => {
 
 test('idle connections of one address', async (context) => {
   const [most, clients, maxMs] = [500, 50, 1000];
-  const folder = await mkdtemp(join(tmpdir(), 'evalgate-tenants-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  const file = join(folder, 'config.yaml');
-  await writeFile(file, `server: { maxConnections: ${most} }`);
+  const file = fileOf(`server: { maxConnections: ${most} }`);
   const { gateway, load, victim } = await startWorld({ CONFIG_FILE: file });
   await dialAll(gateway.publicUrl, 2 * most, 'GET /elsewhere HTTP/1.1\r\nHost: a\r\n\r\n');
   await sleep(1000);

@@ -1,9 +1,9 @@
 /** The guarantees hold on a Cluster of three, with Sentinels, and on Valkey if it is there, as on one Redis. */
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { onTestFinished, test } from 'vitest';
+import { test } from 'vitest';
 import { z } from 'zod';
+import { fileOf } from '../support/files.ts';
 import { programOnPath, runProcess } from '../support/process.ts';
 import { prove, skipLoudly } from './bar.ts';
 
@@ -48,9 +48,7 @@ test.for([
 });
 
 test('the bars over a Cluster of three', { timeout: TIMEOUT_MS }, async (context) => {
-  const folder = await mkdtemp(join(tmpdir(), 'evalgate-cluster-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  const file = join(folder, 'bars.json');
+  const file = fileOf('', 'bars.json');
   await runVitest(['--project', 'prove', ...OVER_A_CLUSTER.map((name) => `test/prove/${name}.test.ts`)], {
     TEST_REDIS_TOPOLOGY: 'cluster',
     PROVE_JSON: file,

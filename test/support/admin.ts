@@ -1,10 +1,9 @@
 /** Readers of the admin listener's answers and of the log, for tests. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
 import { z } from 'zod';
 import type { Reply, TestGateway } from './gateway.ts';
+
+/** A configuration file, for `CONFIG_FILE`. */
+export { fileOf as configFile } from './files.ts';
 
 export const START = '2026-01-15T12:00:00.000Z';
 /** Environment of a gateway with two tokens: `admin` sends that of alice. */
@@ -31,6 +30,12 @@ const auditSchema = z.strictObject({
 export async function auditOf(gateway: TestGateway): Promise<readonly Readonly<Record<string, unknown>>[]> {
   return auditSchema.parse((await gateway.admin('GET', '/api/audit')).json).entries;
 }
+
+/** The answer of a page of keys. */
+export const keysSchema = z.strictObject({
+  keys: z.array(z.looseObject({ keyId: z.string() })),
+  nextCursor: z.string().nullable(),
+});
 
 const lineSchema = z.record(z.string(), z.unknown());
 
@@ -75,13 +80,4 @@ const statsSchema = z.looseObject({ classes: z.array(z.looseObject({ class: z.st
 export async function statsOf(gateway: TestGateway, cacheClass: string) {
   const { classes } = statsSchema.parse((await gateway.admin('GET', '/api/cache')).json);
   return classes.find((row) => row.class === cacheClass);
-}
-
-/** A configuration file of that text, until the test ends: for `CONFIG_FILE`. */
-export function configFile(yaml: string): string {
-  const directory = mkdtempSync(join(tmpdir(), 'evalgate-'));
-  onTestFinished(() => rmSync(directory, { recursive: true }));
-  const file = join(directory, 'own.yaml');
-  writeFileSync(file, yaml);
-  return file;
 }

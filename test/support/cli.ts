@@ -4,8 +4,10 @@
  *
  *     const { status, stdout, stderr } = await runCli(['keys', 'list', '--admin', gateway.adminUrl]);
  */
+import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { vi } from 'vitest';
+import { z } from 'zod';
 import { main } from '../../src/cli/main.ts';
 
 export interface CliOptions {
@@ -107,6 +109,24 @@ function replace(name: 'stdout' | 'stderr' | 'stdin' | 'env', value: unknown): (
   if (original === undefined) throw new Error(`process has no ${name}`);
   Object.defineProperty(process, name, { value, configurable: true, writable: true, enumerable: true });
   return () => void Object.defineProperty(process, name, original);
+}
+
+const findingsSchema = z.object({
+  ok: z.boolean(),
+  checks: z.array(
+    z.object({ name: z.string(), status: z.string(), message: z.string(), advice: z.string().nullable() }),
+  ),
+});
+
+/** An admin address where nothing listens. */
+export const NO_GATEWAY = ['--admin', 'http://127.0.0.1:1'];
+
+/** What `evalgate doctor` finds, and a line of each finding. */
+export async function runDoctor(env: Readonly<Record<string, string>>, args: readonly string[] = NO_GATEWAY) {
+  const { status, stdout, stderr } = await runCli(['doctor', '--json', ...args], { env });
+  const { ok, checks } = findingsSchema.parse(JSON.parse(stdout));
+  assert.deepEqual([status, stderr], [ok ? 0 : 1, '']);
+  return { ok, checks, lines: checks.map(({ name, status: found, message }) => `${found} ${name}: ${message}`) };
 }
 
 /** The cells of a table that a command printed, by lines. */

@@ -1,6 +1,6 @@
 /** A gateway that is sent whatever there is, by two tenants, and watched for everything that must not come of it. */
 import { Agent } from 'node:http';
-import { ENDPOINTS } from '../http/common/endpoints.ts';
+import { ENDPOINTS, TEXTS } from '../http/common/endpoints.ts';
 import { type Reply, startTestGateway, type TestGateway } from './gateway.ts';
 import { putMarkedEvaluation, putMarkedScorecard, shownBy } from './marked-records.ts';
 import { WORKSPACE_A, WORKSPACE_B } from './records.ts';
@@ -12,7 +12,6 @@ const REQUEST_MS = 50;
 const AT_ONCE = 16;
 const MAX_FAULTS = 5;
 const IDS = 5;
-const NOWHERE = 'There is no such address in this API. GET /docs describes it.';
 
 interface Tenant {
   readonly workspaceId: string;
@@ -109,7 +108,7 @@ export class InputsWorld {
       const reply = await this.gateway.get(path, {
         headers: { ...own, ...headers },
         agent: this.#agent,
-        isUndocumented: ({ text }) => text.includes(NOWHERE),
+        isUndocumented: ({ text }) => text.includes(TEXTS.noAddress),
       });
       this.#count(reply.status);
       this.#check(path, reply, index);

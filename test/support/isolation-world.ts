@@ -1,6 +1,6 @@
 /** Gateways in front of one store, with keys of three tenants, that are watched for anything that crosses between them. */
 import { Agent } from 'node:http';
-import { type Reply, startTestGateway, type TestGateway } from './gateway.ts';
+import type { Reply } from './gateway.ts';
 import {
   type Change,
   IDS,
@@ -13,6 +13,7 @@ import {
   WORKSPACES,
 } from './isolation-steps.ts';
 import { putMarkedEvaluation, putMarkedScorecard, shownBy } from './marked-records.ts';
+import { type BackendKind, World, type WorldOptions } from './world.ts';
 
 /** Past every error time: nothing that is cached is of use any more. */
 const PAST_ALL_MS = 8 * 86_400_000;
@@ -37,8 +38,7 @@ export class IsolationWorld {
     /** Data shown to the wrong reader: the first few. */
     leaks: [] as string[],
   };
-  readonly #gateways: readonly TestGateway[];
-  readonly #first: TestGateway;
+  readonly #world: World;
   readonly #keys: readonly string[];
   readonly #agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE });
   readonly #underWay = new Set<Promise<void>>();
@@ -46,23 +46,18 @@ export class IsolationWorld {
   /** How many more requests the store fails for. */
   #failing = 0;
 
-  private constructor(first: TestGateway, others: readonly TestGateway[], keys: readonly string[]) {
-    this.#gateways = [first, ...others];
-    this.#first = first;
+  private constructor(world: World, keys: readonly string[]) {
+    this.#world = world;
     this.#keys = keys;
   }
 
-  /** So many gateways: one fleet if `env` has a Redis for them, otherwise each on its own. */
-  static async start(size = 1, env: Readonly<Record<string, string>> = {}): Promise<IsolationWorld> {
-    const first = await startTestGateway({ env });
-    const { store, clock } = first;
-    const others: TestGateway[] = [];
-    while (others.length + 1 < size) others.push(await startTestGateway({ env, store, clock }));
-    const keys: string[] = [];
-    for (const rights of RIGHTS) {
-      keys.push(await first.issueKey({ ...rights, perMinute: UNLIMITED, perHour: UNLIMITED }));
-    }
-    return new IsolationWorld(first, others, keys);
+  static async start(kind: BackendKind, options: WorldOptions = {}): Promise<IsolationWorld> {
+    const world = await World.start(kind, options);
+    const limits = { perMinute: UNLIMITED, perHour: UNLIMITED };
+    return new IsolationWorld(
+      world,
+      await Promise.all(RIGHTS.map((one) => world.here.issueKey({ ...one, ...limits }))),
+    );
   }
 
   /** Steps in their order, on records as they were at first. Requests go on while the world around them changes. */
@@ -81,12 +76,12 @@ export class IsolationWorld {
     while (this.#underWay.size > 0) await Promise.all(this.#underWay);
     this.#recover();
     // So that what follows begins with nothing that is of use.
-    this.#first.clock.advance(PAST_ALL_MS);
+    this.#world.clock.advance(PAST_ALL_MS);
   }
 
   async close(): Promise<void> {
     this.#agent.destroy();
-    await Promise.all(this.#gateways.map((gateway) => gateway.close()));
+    await this.#world.close();
   }
 
   /** Resolves as soon as another one may begin. */
@@ -98,25 +93,21 @@ export class IsolationWorld {
     while (this.#underWay.size >= AT_ONCE) await Promise.race(this.#underWay);
   }
 
-  #gateway(index: number): TestGateway {
-    return this.#gateways[index % this.#gateways.length] ?? this.#first;
-  }
-
   #change(change: Exclude<Change, { kind: 'purge' }>): void {
     this.tally.changes += 1;
-    if (change.kind === 'wait') this.#first.clock.advance(change.ms);
+    if (change.kind === 'wait') this.#world.clock.advance(change.ms);
     else if (change.kind === 'move' && change.id.startsWith('sc')) this.#putScorecard(change.id, change.workspaceId);
     else if (change.kind === 'move') this.#putEvaluation(change.id, change.workspaceId);
     else {
       this.#recover();
-      this.#recover = this.#first.store.fail(503);
+      this.#recover = this.#world.store.fail(503);
       this.#failing = change.requests;
     }
   }
 
   async #purge({ gateway, tag, mode }: Extract<Change, { kind: 'purge' }>): Promise<void> {
     this.tally.changes += 1;
-    const reply = await this.#gateway(gateway).admin('POST', '/api/cache/purge', { tags: [tag], mode });
+    const reply = await this.#world.gateway(gateway).admin('POST', '/api/cache/purge', { tags: [tag], mode });
     if (reply.status !== 200) throw new Error(`${tag} was not purged: ${reply.text}`);
   }
 
@@ -124,11 +115,11 @@ export class IsolationWorld {
     const rights = RIGHTS[asked.tenant];
     const key = this.#keys[asked.tenant];
     if (rights === undefined || key === undefined) throw new RangeError(`There is no tenant ${asked.tenant}.`);
-    this.#first.clock.advance(REQUEST_MS);
+    this.#world.clock.advance(REQUEST_MS);
     this.#failing -= 1;
     if (this.#failing < 0) this.#recover();
     const headers = asked.etag === '' ? {} : { 'if-none-match': asked.etag };
-    const reply = await this.#gateway(asked.gateway).get(asked.path, { key, headers, agent: this.#agent });
+    const reply = await this.#world.gateway(asked.gateway).get(asked.path, { key, headers, agent: this.#agent });
     this.#count(reply);
     if (isBreach(reply, rights, asked) && this.tally.leaks.length < MAX_LEAKS) {
       const holder = `${rights.scopes.join()} in ${rights.workspaceIds.join()}`;
@@ -147,11 +138,11 @@ export class IsolationWorld {
 
   /** It may have been in another workspace before. */
   #putEvaluation(id: string, workspaceId: string): void {
-    putMarkedEvaluation(this.#first.store, { id, workspaceId, scorecardId: 'sc_0', marker: markerOf(workspaceId) });
+    putMarkedEvaluation(this.#world.store, { id, workspaceId, scorecardId: 'sc_0', marker: markerOf(workspaceId) });
   }
 
   #putScorecard(id: string, workspaceId: string): void {
-    putMarkedScorecard(this.#first.store, { id, workspaceId, marker: markerOf(workspaceId) });
+    putMarkedScorecard(this.#world.store, { id, workspaceId, marker: markerOf(workspaceId) });
   }
 }
 

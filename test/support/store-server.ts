@@ -178,6 +178,14 @@ export class StoreServer {
     };
   }
 
+  /** Answers with that text, or that value as JSON, until the returned function is called. */
+  answer(match: string | RegExp, body: unknown, status = 200): () => void {
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    return this.override(match, (_request, response) => {
+      response.writeHead(status, { 'content-type': 'application/json' }).end(text);
+    });
+  }
+
   /** Every request fails with that status until the returned function is called. */
   fail(status: number, headers: Readonly<Record<string, string>> = {}): () => void {
     return this.override(/^/, (_request, response) => {

@@ -1,7 +1,4 @@
 /** The metrics: names, types and names of labels, as Prometheus reads them. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, expect, test, vi } from 'vitest';
 import { forFile } from '../../support/opened.ts';
 import { z } from 'zod';
@@ -13,15 +10,13 @@ import { expectPinned } from './pin.ts';
 import { askEverything, startBusyGateway } from './world.ts';
 
 const redis = await forFile(startRedis());
-const folder = await mkdtemp(join(tmpdir(), 'evalgate-metrics-'));
 const alone = await startBusyGateway();
 const shared = await startBusyGateway({ REDIS_URL: redis.url });
 for (const gateway of [alone, shared]) await askEverything(gateway);
 // Room for one call to the store: the next is refused.
-const file = join(folder, 'tight.yaml');
-await writeFile(file, 'upstream: {maxConnections: 1, maxQueue: 0, breakerPercent: null, retryPercent: 0}');
-const env = { REDIS_URL: redis.url, CONFIG_FILE: file };
-const sibling = await startTestGateway({ env, store: shared.store, clock: shared.clock });
+const config = 'upstream: {maxConnections: 1, maxQueue: 0, breakerPercent: null, retryPercent: 0}';
+const { store, clock } = shared;
+const sibling = await startTestGateway({ env: { REDIS_URL: redis.url }, config, store, clock });
 await waitForEachOther();
 await refuseCalls();
 const { url, token } = shared.store;
@@ -31,7 +26,6 @@ const workers = await GatewayProcess.start({
 afterAll(async () => {
   await workers.stop();
   for (const gateway of [sibling, alone, shared]) await gateway.close();
-  await rm(folder, { recursive: true });
 });
 
 /** One gateway asks the store, and the other waits for what it gets. */

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { forTest } from '../../support/opened.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { anApiKeyRecord, anEvaluation, aTranscript, EVALUATION_ID, WORKSPACE_A } from '../../support/records.ts';
 import { auditOf, logOf, messageOf, readinessOf, samplesOf, START, TOKENS } from '../../support/admin.ts';
@@ -9,9 +10,8 @@ const OFF = { active: false, until: null, leftMs: 0, by: null, since: null };
 
 let gateway: TestGateway;
 beforeEach(async () => {
-  gateway = await startTestGateway({ env: TOKENS });
+  gateway = await forTest(startTestGateway({ env: TOKENS }));
 });
-afterEach(() => gateway.close());
 
 const put = (body: unknown) => gateway.admin('PUT', PATH, body);
 const end = () => gateway.admin('DELETE', PATH);
@@ -176,8 +176,7 @@ describe('while it is on', () => {
   });
 
   test('with KEYS_SOURCE=upstream no key is asked of the store; one that it has confirmed goes on', async () => {
-    await gateway.close();
-    gateway = await startTestGateway({ env: { KEYS_SOURCE: 'upstream' } });
+    gateway = await forTest(startTestGateway({ env: { KEYS_SOURCE: 'upstream' } }));
     const { store, clock } = gateway;
     const record = anApiKeyRecord({ workspaceIds: [WORKSPACE_A], scopes: ['reports.read'] });
     store.put({

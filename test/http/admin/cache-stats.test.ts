@@ -1,6 +1,7 @@
 /** The statistics of reads for operators: /api/cache, /api/cache/top, /api/cache/history, /api/cache/advice. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { forTest } from '../../support/opened.ts';
 import { configFile, messageOf, START, statsOf } from '../../support/admin.ts';
 import { runCli } from '../../support/cli.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
@@ -13,11 +14,10 @@ const MEMORY_BYTES = 64_000_000;
 let gateway: TestGateway;
 let key: string;
 beforeEach(async () => {
-  gateway = await startTestGateway();
+  gateway = await forTest(startTestGateway());
   gateway.store.put({ evaluations: [anEvaluation()], transcripts: [aTranscript()] });
   key = await gateway.issueKey({ perMinute: 1_000_000, perHour: 1_000_000 });
 });
-afterEach(() => gateway.close());
 
 const read = async (path: string = LIST): Promise<number> => (await gateway.get(path, { key })).status;
 /** An answer of a process without Redis. */
@@ -157,8 +157,7 @@ describe('/api/cache', () => {
   });
 
   test('a copy that was dropped for want of memory is missed as evicted', async () => {
-    await gateway.close();
-    gateway = await startTestGateway({ env: { CONFIG_FILE: configFile('cache: {memory: 1MB}') } });
+    gateway = await forTest(startTestGateway({ env: { CONFIG_FILE: configFile('cache: {memory: 1MB}') } }));
     const body = 'x'.repeat(300_000);
     const ids = Array.from({ length: 6 }, (_, index) => `ev_${index}`);
     gateway.store.put({
@@ -221,8 +220,7 @@ describe('/api/cache/top', () => {
   });
 
   test('says how many calls more memory would spare, if what was evicted is still fresh when it is read again', async () => {
-    await gateway.close();
-    gateway = await startTestGateway({ env: { CONFIG_FILE: configFile('cache: {memory: 1MB}') } });
+    gateway = await forTest(startTestGateway({ env: { CONFIG_FILE: configFile('cache: {memory: 1MB}') } }));
     key = await gateway.issueKey({ perMinute: 1_000_000, perHour: 1_000_000 });
     const ids = Array.from({ length: 300 }, (_, index) => `ev_${index}`);
     gateway.store.put({ evaluations: ids.map((id) => anEvaluation({ _id: id, title: 'x'.repeat(2000) })) });

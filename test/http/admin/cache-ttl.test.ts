@@ -1,14 +1,14 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { forTest } from '../../support/opened.ts';
 import { AS_BOB, auditOf, configFile, faults, messageOf, statsOf, TOKENS } from '../../support/admin.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { anEvaluation, WORKSPACE_A } from '../../support/records.ts';
 
 let gateway: TestGateway;
 beforeEach(async () => {
-  gateway = await startTestGateway({ env: TOKENS });
+  gateway = await forTest(startTestGateway({ env: TOKENS }));
 });
-afterEach(() => gateway.close());
 
 const rowsSchema = z.strictObject({ classes: z.array(z.looseObject({ class: z.string() })) });
 
@@ -54,9 +54,8 @@ describe('GET /api/cache/ttl', () => {
   });
 
   test('says of each value where it comes from', async () => {
-    await gateway.close();
     const file = configFile('cache: {classes: {list: {fresh: 20s, stale: 2m}}}\n');
-    gateway = await startTestGateway({ env: { CONFIG_FILE: file, CACHE_LIST_STALE: '90s' } });
+    gateway = await forTest(startTestGateway({ env: { CONFIG_FILE: file, CACHE_LIST_STALE: '90s' } }));
     await put({ error: '2h' });
     expect(await rowOf('list')).toMatchObject({
       fresh: '20s',

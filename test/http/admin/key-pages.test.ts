@@ -1,17 +1,11 @@
 /** GET /api/keys in pages, and what walks them. */
 import { createHash } from 'node:crypto';
 import { beforeEach, expect, test } from 'vitest';
-import { z } from 'zod';
 import { forTest } from '../../support/opened.ts';
-import { messageOf, TOKENS } from '../../support/admin.ts';
+import { keysSchema, messageOf, TOKENS } from '../../support/admin.ts';
 import { runJson } from '../../support/cli.ts';
 import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { WORKSPACE_A } from '../../support/records.ts';
-
-const keysSchema = z.strictObject({
-  keys: z.array(z.looseObject({ keyId: z.string() })),
-  nextCursor: z.string().nullable(),
-});
 
 let gateway: TestGateway;
 beforeEach(async () => {

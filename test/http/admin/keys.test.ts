@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { forTest } from '../../support/opened.ts';
-import { auditOf, faults, messageOf, START, TOKENS } from '../../support/admin.ts';
+import { auditOf, faults, keysSchema, messageOf, START, TOKENS } from '../../support/admin.ts';
 import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { WORKSPACE_A, WORKSPACE_B } from '../../support/records.ts';
 
@@ -22,10 +22,6 @@ const importKeys = (...keys: unknown[]): Promise<Reply> => call('POST', '/api/ke
 const ids = (count: number): string[] => Array.from({ length: count }, () => WORKSPACE_A);
 
 const issuedSchema = z.strictObject({ key: z.looseObject({ keyId: z.string() }), token: z.string() });
-const keysSchema = z.strictObject({
-  keys: z.array(z.looseObject({ keyId: z.string() })),
-  nextCursor: z.string().nullable(),
-});
 
 async function create(body: object = WANTED): Promise<{ readonly keyId: string; readonly token: string }> {
   const { key, token } = issuedSchema.parse((await call('POST', '/api/keys', body)).json);

@@ -1,7 +1,8 @@
 /** The reports of a gateway for orchestrators and operators: /livez, /readyz, /api/config, /api/audit, and the page at /. */
 import { createHash } from 'node:crypto';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
+import { forTest } from '../../support/opened.ts';
 import { configFile, logOf, readinessOf, samplesOf, START, TOKENS } from '../../support/admin.ts';
 import { startTestGateway, type TestGateway, type TestGatewayOptions } from '../../support/gateway.ts';
 import { anEvaluation, WORKSPACE_A } from '../../support/records.ts';
@@ -10,10 +11,9 @@ const LIST = `/v1/workspaces/${WORKSPACE_A}/reports`;
 
 let gateway: TestGateway;
 let key: string;
-afterEach(() => gateway.close());
 
 async function start(env: TestGatewayOptions['env'] = {}): Promise<TestGateway> {
-  gateway = await startTestGateway({ env });
+  gateway = await forTest(startTestGateway({ env }));
   gateway.store.put({ evaluations: [anEvaluation()] });
   key = await gateway.issueKey({ perMinute: 1_000_000, perHour: 1_000_000 });
   return gateway;
@@ -26,15 +26,17 @@ const get = (path: string, headers: Readonly<Record<string, string>> = {}) =>
 describe('/readyz', () => {
   test('of a worker is 503 "starting" until the first process counts a ready worker', async () => {
     let ready = 0;
-    gateway = await startTestGateway({
-      workers: {
-        status: () => ({ ready, wanted: 2, sinceMs: Date.parse(START), silent: [], dependencies: [] }),
-        metrics: async () => '',
-        hasRedisAnswered: () => true,
-        redisAnswered: () => undefined,
-        counts: async () => [],
-      },
-    });
+    gateway = await forTest(
+      startTestGateway({
+        workers: {
+          status: () => ({ ready, wanted: 2, sinceMs: Date.parse(START), silent: [], dependencies: [] }),
+          metrics: async () => '',
+          hasRedisAnswered: () => true,
+          redisAnswered: () => undefined,
+          counts: async () => [],
+        },
+      }),
+    );
     const answer = await gateway.admin('GET', '/readyz');
     expect([answer.status, answer.json]).toMatchObject([503, { status: 'starting' }]);
     expect(answer.text).toContain('0 of 2 workers answer');

@@ -1,5 +1,6 @@
 /** Wrong admin tokens: 60 a minute per address; tokens that can be guessed: a warning. */
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { forTest } from '../../support/opened.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { GatewayProcess } from '../../support/process.ts';
 
@@ -10,11 +11,10 @@ const UNKNOWN = { authorization: 'Bearer wrong-horse' };
 const TOO_MANY =
   'Too many requests from this address had no valid admin token. Try again later, or send one of the tokens of ADMIN_TOKEN.';
 
-let gateway: TestGateway | undefined;
-afterEach(() => gateway?.close());
+let gateway: TestGateway;
 
 async function start(env: Readonly<Record<string, string>> = {}) {
-  gateway = await startTestGateway({ env: { ADMIN_TOKEN: TOKEN, ...env } });
+  gateway = await forTest(startTestGateway({ env: { ADMIN_TOKEN: TOKEN, ...env } }));
   const { adminUrl } = gateway;
   return async (headers: Readonly<Record<string, string>>, path = '/api/keys') => {
     const reply = await fetch(`${adminUrl}${path}`, { headers });

@@ -4,7 +4,7 @@ import type { ErrorCode } from '../../../src/http/problem.ts';
 import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import { forFile } from '../../support/opened.ts';
 import { anEvaluation } from '../../support/records.ts';
-import { sendError, type StoreHandler, type StoreServer } from '../../support/store-server.ts';
+import type { StoreServer } from '../../support/store-server.ts';
 import { ENDPOINTS, type EndpointRow, errorText, GET_CALL, LIST_REPORTS, SINGLE_READS, TEXTS } from './endpoints.ts';
 import { RATE_LIMIT_NAMES, rateLimitOf } from './headers.ts';
 import { newSubject, putSubject, readerOf, type Subject } from './subject.ts';
@@ -18,18 +18,13 @@ interface Failure {
   readonly retryAfter?: string | null;
 }
 
-/** Every answer of the store is this text, with status 200. */
-const says =
-  (text: string): StoreHandler =>
-  (_request, response) =>
-    response.writeHead(200, { 'content-type': 'application/json' }).end(text);
-
 /** Makes the store misbehave; returns what ends it. */
 type Cause = (store: StoreServer) => () => void;
-const answering =
-  (handler: StoreHandler): Cause =>
+/** Every answer of the store is this text. */
+const says =
+  (text: string, status = 200): Cause =>
   (store) =>
-    store.override(/^/, handler);
+    store.answer(/^/, text, status);
 
 const MALFORMED: Failure = { code: 'record_malformed', text: TEXTS.malformed, retryAfter: null };
 const TROUBLES: readonly (readonly [what: string, cause: Cause, failure: Failure])[] = [
@@ -41,8 +36,8 @@ const TROUBLES: readonly (readonly [what: string, cause: Cause, failure: Failure
     { text: TEXTS.failing, retryAfter: '90' },
   ],
   ['Q9: answers 404 with another code', (store) => store.fail(404), { text: TEXTS.failing }],
-  ['sends a page with 200', answering(says('<!doctype html><title>store.internal</title>')), { text: TEXTS.garbled }],
-  ['sends an empty object', answering(says('{}')), MALFORMED],
+  ['sends a page with 200', says('<!doctype html><title>store.internal</title>'), { text: TEXTS.garbled }],
+  ['sends an empty object', says('{}'), MALFORMED],
 ];
 
 function expectFailed(
@@ -145,11 +140,11 @@ test.each([
   ['with a negative total', '{"items":[],"total":-1}'],
   ['with a total that is a text', '{"items":[],"total":"0"}'],
 ])('a list that is %s is malformed', async (_what, text) => {
-  expectFailed(await askDuring(LIST_REPORTS, answering(says(text)), newSubject()), LIST_REPORTS, MALFORMED);
+  expectFailed(await askDuring(LIST_REPORTS, says(text), newSubject()), LIST_REPORTS, MALFORMED);
 });
 
 test('a list has no 404: one with a code of the store is a failure', async () => {
-  const none = answering((_request, response) => sendError(response, 404, 'NOT_FOUND'));
+  const none = says('{"code":"NOT_FOUND","message":"none"}', 404);
   expectFailed(await askDuring(LIST_REPORTS, none, newSubject()), LIST_REPORTS, { text: TEXTS.failing });
 });
 

@@ -1,7 +1,8 @@
 /** The memory of answers under way: large ones wait for room in a fair turn per key, and fail if there is none in time. */
 import type { ServerResponse } from 'node:http';
-import { afterEach, expect, test, vi } from 'vitest';
-import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { expect, test, vi } from 'vitest';
+import { forTest } from '../../support/opened.ts';
+import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import { HurriedTimers } from '../../support/hurried-timers.ts';
 import { aTranscript } from '../../support/records.ts';
 
@@ -12,12 +13,9 @@ const timers = new HurriedTimers();
 /** Half of the time of a call. */
 const WAIT_MS = 30_000;
 
-let gateway: TestGateway | undefined;
-afterEach(() => gateway?.close());
-
 /** A gateway with room for one large answer, in front of a store that sends the last byte of one when the test says so. */
 async function startWorld(config = CONFIG, isDeclared = true) {
-  const started = (gateway = await startTestGateway({ config, timers }));
+  const started = await forTest(startTestGateway({ config, timers }));
   const held = new Map<string, () => void>();
   started.store.override(/\/transcript$/, ({ url = '' }, response: ServerResponse) => {
     const id = url.split('/').at(-2) ?? '';

@@ -1,18 +1,16 @@
 /** What consumers get decides whether all is well, as `/readyz`, the log and the metrics say. */
 import { expect, test } from 'vitest';
 import { z } from 'zod';
+import { readinessOf } from '../../support/admin.ts';
 import { anEvaluation } from '../../support/records.ts';
 import { linesOf, putCalls, startUpstreamGateway, type UpstreamGateway } from '../../support/upstream-settings.ts';
 
-const dependencySchema = z.object({ name: z.string(), status: z.string(), detail: z.string() });
 const troublesSchema = z.object({ troubles: z.array(z.object({ name: z.string(), severity: z.string() })) });
-const readySchema = z.object({ dependencies: z.array(dependencySchema) });
 
 async function answersOf(gateway: UpstreamGateway) {
-  const { json } = await gateway.admin('GET', '/readyz');
   const { troubles } = troublesSchema.parse((await gateway.admin('GET', '/api/health')).json);
   const severity = troubles.find(({ name }) => name === 'answers')?.severity;
-  return { ...readySchema.parse(json).dependencies.find(({ name }) => name === 'answers'), severity };
+  return { ...(await readinessOf(gateway)).of('answers'), severity };
 }
 
 const WELL = { status: 'ok', detail: 'consumers are served as in the hour before' };

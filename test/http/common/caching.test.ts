@@ -16,6 +16,7 @@ import {
   GET_RUBRIC,
   LIST_CALLS,
   LIST_REPORTS,
+  TEXTS,
 } from './endpoints.ts';
 import { keyFor, newSubject, putSubject, type Subject } from './subject.ts';
 
@@ -139,9 +140,7 @@ describe.each(CLASSES)('$name', (endpoint, freshMs, staleMs, errorMs) => {
     const failed = await ask();
     end();
     expect(failed.status).toBe(500);
-    expect(failed.text).toBe(
-      errorText(endpoint, 500, 'The evaluation store is failing at the moment. Try again later.'),
-    );
+    expect(failed.text).toBe(errorText(endpoint, 500, TEXTS.failing));
   });
 });
 

@@ -1,7 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { forFile } from '../../support/opened.ts';
 import { z } from 'zod';
 import { type Reply, startTestGateway } from '../../support/gateway.ts';
@@ -25,11 +22,7 @@ const OF_V1 = {
   link: '<https://docs.example/v1>; rel="deprecation"',
 };
 
-const folder = await mkdtemp(join(tmpdir(), 'evalgate-deprecations-'));
-const file = join(folder, 'evalgate.yaml');
-await writeFile(file, JSON.stringify(SETTINGS));
-const gateway = await forFile(startTestGateway({ env: { CONFIG_FILE: file } }));
-afterAll(() => rm(folder, { recursive: true }));
+const gateway = await forFile(startTestGateway({ config: JSON.stringify(SETTINGS) }));
 
 function noticesOf(reply: Reply): Record<string, unknown> {
   const notices = pickHeaders(reply, ['deprecation', 'sunset']);

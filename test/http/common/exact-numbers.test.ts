@@ -27,7 +27,7 @@ const OPEN: readonly (readonly [endpoint: EndpointRow, member: string, name: str
 
 let world: World;
 
-/** The store answers with its own record, whose open member is that text. */
+/** The store answers with its own record, whose member is that text. */
 function answerWith({ subject }: Reader, member: string, text: string): () => void {
   const [table, id] =
     member === 'rubric' ? [world.store.scorecards, subject.scorecardId] : [world.store.dealInsights, subject.id];
@@ -104,30 +104,23 @@ describe('what is not JSON stays so', () => {
     '-',
   ])('a number that is none: %s', async (number) => {
     const reader = await world.reader(GET_REPORT_DEAL_INSIGHTS);
-    const end = world.store.override(new RegExp(reader.subject.id), (_request, response) => {
-      const record = JSON.stringify({ ...Object(world.store.dealInsights.get(reader.subject.id)), insights: {} });
-      response.end(record.replace('"insights":{}', `"insights":{"a":${number}}`));
-    });
+    const end = answerWith(reader, 'insights', `{"a":${number}}`);
     expect((await reader.ask()).status).toBe(500);
     end();
   });
 
   test('a number where the interface has another type is still one', async () => {
     const reader = await world.reader(GET_REPORT_DEAL_INSIGHTS);
-    const end = world.store.override(new RegExp(reader.subject.id), (_request, response) => {
-      const record = JSON.stringify({ ...Object(world.store.dealInsights.get(reader.subject.id)), permalink: '@' });
-      response.end(record.replace('"@"', '9007199254740993'));
-    });
+    const end = answerWith(reader, 'permalink', '9007199254740993');
     expect((await reader.ask()).status).toBe(500);
     end();
   });
 
   test('other records are read as everywhere: a score that a double cannot hold is the nearest one', async () => {
     const reader = await world.reader(GET_CALL_SCORECARD);
-    const end = world.store.override(new RegExp(reader.subject.id), (_request, response) => {
-      const record = JSON.stringify(world.store.scoredCards.get(reader.subject.id));
-      response.end(record.replace(/"score":("[^"]*"|[\d.]+)/, '"score":9007199254740993'));
-    });
+    const record = JSON.stringify(world.store.scoredCards.get(reader.subject.id));
+    const body = record.replace(/"score":("[^"]*"|[\d.]+)/, '"score":9007199254740993');
+    const end = world.store.answer(new RegExp(reader.subject.id), body);
     expect((await reader.ask()).text).toContain('"score":"9007199254740992"');
     end();
   });

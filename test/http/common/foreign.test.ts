@@ -198,10 +198,7 @@ const PARTS: Readonly<Record<string, string>> = {
 function makeUnreadable(endpoint: EndpointRow, subject: Subject): () => void {
   const match = new RegExp(`/${idOf(endpoint, subject)}${PARTS[endpoint.resource] ?? ''}$`);
   const tooDeep = `{"a":${'['.repeat(100)}${']'.repeat(100)}}`;
-  return gateway.store.override(match, (_request, response) => {
-    response.writeHead(200, { 'content-type': 'application/json' });
-    response.end(tooDeep);
-  });
+  return gateway.store.answer(match, tooDeep);
 }
 
 describe.each(SINGLE_READS)('$name, if the record cannot be read', (endpoint) => {

@@ -9,7 +9,7 @@ import { cases } from '../../support/cases.ts';
 import { stepOf } from '../../support/isolation-steps.ts';
 import { IsolationWorld } from '../../support/isolation-world.ts';
 
-const world = await forFile(IsolationWorld.start());
+const world = await forFile(IsolationWorld.start('memory'));
 
 test('K5, K6, K7, C4: no interleaving of readers ever shows one what is not its own', async () => {
   const { tally } = world;

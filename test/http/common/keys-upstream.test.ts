@@ -186,10 +186,7 @@ describe('when the store cannot be asked', () => {
     ['answers 500', () => gateway.store.fail(500)],
     ['refuses its token', () => gateway.store.fail(401)],
     ['answers 404 with another code', () => gateway.store.fail(404)],
-    [
-      'sends what is no key',
-      () => gateway.store.override(/api-keys/, (_request, response) => void response.end('{"keyId":"key_1"}')),
-    ],
+    ['sends what is no key', () => gateway.store.answer(/api-keys/, { keyId: 'key_1' })],
   ])('S2: and %s: a key that was never confirmed is neither let in nor refused', async (_what, misbehave) => {
     const [known, unknown] = [put(), put()];
     expect(await use(known)).toBe(200);

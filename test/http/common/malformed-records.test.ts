@@ -3,7 +3,7 @@ import { forFile } from '../../support/opened.ts';
 import { z } from 'zod';
 import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import { anEvaluation, aTranscript } from '../../support/records.ts';
-import { GET_CALL, GET_CALL_TRANSCRIPT, GET_REPORT, LIST_CALLS, LIST_REPORTS } from './endpoints.ts';
+import { errorText, GET_CALL, GET_CALL_TRANSCRIPT, GET_REPORT, LIST_CALLS, LIST_REPORTS, TEXTS } from './endpoints.ts';
 import { keyFor, newId, newSubject, putSubject, type Subject } from './subject.ts';
 
 let subject: Subject;
@@ -124,9 +124,7 @@ describe('in a list', () => {
   test('things that are no records at all are left out', async () => {
     const whole = gateway.store.evaluations.get(subject.id);
     const items = [null, 7, 'text', [], {}, [whole], whole];
-    const end = gateway.store.override('/internal/v1/evaluations', (_request, response) => {
-      response.end(JSON.stringify({ items, total: 7 }));
-    });
+    const end = gateway.store.answer('/internal/v1/evaluations', { items, total: 7 });
     const reply = await gateway.get(LIST_REPORTS.path(subject), { key: await keyFor(gateway, subject) });
     end();
     expect(reply.json).toMatchObject({ reports: [{ id: subject.id }], total_count: 7 });
@@ -205,9 +203,7 @@ describe('in a list', () => {
   test('a record that is not completed, which the store sends all the same, is left out and logged', async () => {
     const open = putSubject(gateway.store, newSubject(subject.workspaceId), { state: 'SCORING' });
     const items = [open.id, subject.id].map((id) => gateway.store.evaluations.get(id));
-    const end = gateway.store.override('/internal/v1/evaluations', (_request, response) => {
-      response.end(JSON.stringify({ items, total: 2 }));
-    });
+    const end = gateway.store.answer('/internal/v1/evaluations', { items, total: 2 });
     const reply = await gateway.get(LIST_CALLS.path(subject), { key: await keyFor(gateway, subject) });
     end();
     expect(reply.json).toMatchObject({ calls: [{ id: subject.id }] });
@@ -224,9 +220,7 @@ describe('in a list', () => {
       gateway.store.evaluations.get(subject.id),
       { ...anEvaluation({ _id: id, workspaceId }), ...difference },
     ];
-    const end = gateway.store.override('/internal/v1/evaluations', (_request, response) => {
-      response.end(JSON.stringify({ items, total: 2 }));
-    });
+    const end = gateway.store.answer('/internal/v1/evaluations', { items, total: 2 });
     const reply = await gateway.get(LIST_CALLS.path(subject), { key: await keyFor(gateway, subject) });
     end();
     expect([reply.status, reply.text.includes(subject.id), reply.text.includes(id)]).toEqual([500, false, false]);
@@ -243,8 +237,9 @@ test('C4: while lists hold records of another workspace, a copy that is usable o
   const first = await gateway.get(LIST_REPORTS.path(subject), { key });
   gateway.clock.advance(30 * 60_000);
   const foreign = putSubject(gateway.store);
-  const end = gateway.store.override('/internal/v1/evaluations', (_request, response) => {
-    response.end(JSON.stringify({ items: [gateway.store.evaluations.get(foreign.id)], total: 99 }));
+  const end = gateway.store.answer('/internal/v1/evaluations', {
+    items: [gateway.store.evaluations.get(foreign.id)],
+    total: 99,
   });
   const reply = await gateway.get(LIST_REPORTS.path(subject), { key });
   const other = await gateway.get(`${LIST_REPORTS.path(subject)}?page=2`, { key });
@@ -263,7 +258,7 @@ describe('in a single read', () => {
       const key = await keyFor(gateway, subject);
       const reply = await gateway.get(GET_CALL.path({ ...subject, id }), { key });
       expect(reply.status).toBe(500);
-      expect(reply.text).toBe('{"error":{"message":"The evaluation store sent an answer that cannot be used."}}');
+      expect(reply.text).toBe(errorText(GET_CALL, 500, TEXTS.malformed));
       expect(reply.headers['retry-after']).toBeUndefined();
       const start = `"requestId":"${String(reply.headers['x-request-id'])}","keyId"`;
       const line = gateway.logLines.find((text) => text.includes(start));
@@ -356,7 +351,7 @@ describe.each([
     expect((await leftOutCount()) - before).toBe(1);
     const { status, headers, text } = await gateway.get(path(GET_REPORT), { key });
     expect([status, headers['x-error-code'], headers['retry-after']]).toEqual([500, 'record_malformed', undefined]);
-    expect(text).toBe('{"error":"The evaluation store sent an answer that cannot be used."}');
+    expect(text).toBe(errorText(GET_REPORT, 500, TEXTS.malformed));
   });
 });
 

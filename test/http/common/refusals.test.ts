@@ -202,10 +202,10 @@ describe.each(ENDPOINTS.filter(({ surface }) => surface === 'v1'))('the workspac
     await expectRefused(endpoint.path({ ...other, workspaceId: workspaceOf(other.workspaceId) }), { key }, refusal);
   });
 
-  test("K5, K8: another's comes before a bad query, a bad id and a missing report", async () => {
+  test("K5, K8: another's comes before a query that is too long and bad, a bad id and a missing report", async () => {
     const path = endpoint.path({ ...newSubject(), id: '..%2f..' });
     const key = await keyFor(gateway, newSubject());
-    await expectRefused(`${path}?search=${'a'.repeat(101)}&scorecardId=x`, { key }, refusal);
+    await expectRefused(`${path}?search=${'a'.repeat(9000)}&scorecardId=x`, { key }, refusal);
   });
 
   test('K5: a key of two workspaces may see both and no third', async () => {
@@ -253,13 +253,15 @@ test.each([
   end();
 });
 
-test('K8: an inactive key is refused before its quota is looked at', async () => {
+test('K8: an inactive key is refused before its quota is looked at, and counts nowhere', async () => {
   const { keyId, token: key } = await gateway.issue({ perMinute: 1 });
   const ask = () => gateway.get('/v2/calls', { key });
   expect([(await ask()).status, (await ask()).status]).toEqual([200, 429]);
   await revokeKey(gateway, keyId);
   const reply = await ask();
   expect([reply.status, rateLimitOf(reply)]).toEqual([403, {}]);
+  const nowhere = await gateway.get('/v2/none', { key, isUndocumented: true });
+  expect([nowhere.status, rateLimitOf(nowhere)]).toEqual([404, {}]);
 });
 
 test.each([

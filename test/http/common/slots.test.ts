@@ -1,18 +1,16 @@
 /** S2: how many requests are under way at a time, and that no key takes the place of the others. */
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { Slots } from '../../../src/http/slots.ts';
 import { systemTimers } from '../../../src/time/timers.ts';
 import { AnswerMemory } from '../../../src/upstream/answer-memory.ts';
-import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { forTest } from '../../support/opened.ts';
+import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import { anEvaluation, EVALUATION_ID } from '../../support/records.ts';
-
-let gateway: TestGateway | undefined;
-afterEach(() => gateway?.close());
 
 const CALL = `/v2/calls/${EVALUATION_ID}`;
 
 test('readers of one key who wait for a slow call take no slot of another who reads from memory', async () => {
-  const { get, store, issueKey, admin } = (gateway = await startTestGateway({ config: 'server: { maxInFlight: 5 }' }));
+  const { get, store, issueKey, admin } = await forTest(startTestGateway({ config: 'server: { maxInFlight: 5 }' }));
   store.put({ evaluations: [anEvaluation()] });
   const [busy, victim] = [await issueKey(), await issueKey()];
   expect((await get(CALL, { key: victim })).status).toBe(200);
@@ -40,7 +38,7 @@ test('readers of one key who wait for a slow call take no slot of another who re
 });
 
 test('a reader for whom there is no place to wait gets the copy that is there', async () => {
-  const { get, store, issueKey, clock } = (gateway = await startTestGateway({ config: 'server: { maxInFlight: 1 }' }));
+  const { get, store, issueKey, clock } = await forTest(startTestGateway({ config: 'server: { maxInFlight: 1 }' }));
   store.put({ evaluations: [anEvaluation()] });
   const key = await issueKey();
   expect((await get(CALL, { key })).status).toBe(200);

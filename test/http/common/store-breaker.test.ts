@@ -4,9 +4,10 @@ import type { ServerResponse } from 'node:http';
 import { describe, expect, test, vi } from 'vitest';
 import type { Reply } from '../../support/gateway.ts';
 import { sendError } from '../../support/store-server.ts';
+import { errorText, GET_CALL, TEXTS } from './endpoints.ts';
 import { linesOf, putCalls, startUpstreamGateway, type UpstreamGateway } from '../../support/upstream-settings.ts';
 
-const FAILING = '{"error":{"message":"The evaluation store is failing at the moment. Try again later."}}';
+const FAILING = errorText(GET_CALL, 500, TEXTS.failing);
 const HELD_BACK = 'the call was held back: too many of the last ones of its API key failed';
 
 const start = (upstream: object = {}, store = {}): Promise<UpstreamGateway> =>

@@ -4,6 +4,7 @@ import { forTest } from '../../support/opened.ts';
 import { MISBEHAVIOURS, type Misbehaviour } from '../../../src/sample/faults.ts';
 import { startTestGateway } from '../../support/gateway.ts';
 import { createStoreServer } from '../../support/store-server.ts';
+import { TEXTS } from './endpoints.ts';
 import {
   openUpstreamGateway,
   putCalls,
@@ -11,11 +12,6 @@ import {
   type UpstreamGateway,
 } from '../../support/upstream-settings.ts';
 
-const UNREACHABLE = 'The evaluation store cannot be reached at the moment. Try again later.';
-const FAILING = 'The evaluation store is failing at the moment. Try again later.';
-const INVALID = 'The evaluation store sent an invalid answer. Try again later.';
-const UNUSABLE = 'The evaluation store sent an answer that cannot be used.';
-const TOO_LATE = 'The evaluation store did not answer in time. Try again later.';
 /** Nothing shows whose a record is that cannot be read at all (K7a: a foreign record looks like none). */
 const NO_CALL = 'There is no such call.';
 const BROKEN = 'the connection to the store failed';
@@ -23,34 +19,34 @@ const TOO_DEEP = "the store's evaluation % is nested deeper than 64 levels";
 
 /** The message for the consumer, and the beginning of the private reason in the log. `%` stands for the requested id. */
 const FAILURES: Partial<Record<Misbehaviour, readonly [told: string, logged: string]>> = {
-  html: [INVALID, "the store's answer is markup, not JSON"],
-  'empty-body': [INVALID, "the store's answer is empty"],
-  'cut-off-json': [INVALID, "the store's answer is not JSON"],
+  html: [TEXTS.garbled, "the store's answer is markup, not JSON"],
+  'empty-body': [TEXTS.garbled, "the store's answer is empty"],
+  'cut-off-json': [TEXTS.garbled, "the store's answer is not JSON"],
   'deep-arrays': [NO_CALL, TOO_DEEP],
   'deep-objects': [NO_CALL, TOO_DEEP],
   'deep-insights': [NO_CALL, TOO_DEEP],
   'many-values': [NO_CALL, "the store's evaluation % has more than 250000 values"],
-  'many-faults': [UNUSABLE, "the store's evaluation % is malformed at people"],
-  'broken-gzip': [INVALID, 'the body cannot be decoded (Z_DATA_ERROR)'],
-  'half-gzip': [INVALID, 'the body cannot be decoded (Z_BUF_ERROR)'],
-  'unknown-coding': [INVALID, 'the body has a content coding that was not asked for'],
-  redirect: [FAILING, 'the store answered evaluation with 302'],
-  'redirect-loop': [FAILING, 'the store answered evaluation with 307'],
-  'wrong-id': [INVALID, 'the store answered for another id than evaluation % (at _id)'],
+  'many-faults': [TEXTS.malformed, "the store's evaluation % is malformed at people"],
+  'broken-gzip': [TEXTS.garbled, 'the body cannot be decoded (Z_DATA_ERROR)'],
+  'half-gzip': [TEXTS.garbled, 'the body cannot be decoded (Z_BUF_ERROR)'],
+  'unknown-coding': [TEXTS.garbled, 'the body has a content coding that was not asked for'],
+  redirect: [TEXTS.failing, 'the store answered evaluation with 302'],
+  'redirect-loop': [TEXTS.failing, 'the store answered evaluation with 307'],
+  'wrong-id': [TEXTS.garbled, 'the store answered for another id than evaluation % (at _id)'],
   'endless-body': [NO_CALL, "the store's evaluation % is larger than 8000000 bytes"],
   'gzip-bomb': [NO_CALL, "the store's evaluation % is larger than 8000000 bytes"],
-  'endless-gzip': [INVALID, 'the body has far more bytes than what it holds'],
-  'endless-error': [FAILING, 'the store answered evaluation with 503'],
-  'slow-error': [FAILING, 'the store answered evaluation with 503'],
-  reset: [UNREACHABLE, `${BROKEN} before the answer (ECONNRESET)`],
-  'reset-half-way': [UNREACHABLE, `${BROKEN} half-way through the answer`],
-  close: [UNREACHABLE, `${BROKEN} before the answer (ECONNRESET)`],
-  'half-body': [UNREACHABLE, `${BROKEN} half-way through the answer`],
-  'half-chunked': [UNREACHABLE, `${BROKEN} half-way through the answer`],
-  'bad-header': [INVALID, 'the answer is not HTTP (HPE_INVALID_HEADER_TOKEN)'],
-  'not-http': [INVALID, 'the answer is not HTTP (HPE_INVALID_CONSTANT)'],
-  'endless-headers': [INVALID, 'the answer is not HTTP (HPE_HEADER_OVERFLOW)'],
-  'endless-interim': [INVALID, 'the store sent more than 16 interim responses'],
+  'endless-gzip': [TEXTS.garbled, 'the body has far more bytes than what it holds'],
+  'endless-error': [TEXTS.failing, 'the store answered evaluation with 503'],
+  'slow-error': [TEXTS.failing, 'the store answered evaluation with 503'],
+  reset: [TEXTS.unreachable, `${BROKEN} before the answer (ECONNRESET)`],
+  'reset-half-way': [TEXTS.unreachable, `${BROKEN} half-way through the answer`],
+  close: [TEXTS.unreachable, `${BROKEN} before the answer (ECONNRESET)`],
+  'half-body': [TEXTS.unreachable, `${BROKEN} half-way through the answer`],
+  'half-chunked': [TEXTS.unreachable, `${BROKEN} half-way through the answer`],
+  'bad-header': [TEXTS.garbled, 'the answer is not HTTP (HPE_INVALID_HEADER_TOKEN)'],
+  'not-http': [TEXTS.garbled, 'the answer is not HTTP (HPE_INVALID_CONSTANT)'],
+  'endless-headers': [TEXTS.garbled, 'the answer is not HTTP (HPE_HEADER_OVERFLOW)'],
+  'endless-interim': [TEXTS.garbled, 'the store sent more than 16 interim responses'],
 };
 /** These go on until the deadline ends them. */
 const LATE: readonly Misbehaviour[] = ['no-answer', 'hang', 'slow-headers', 'slow-body'];
@@ -102,7 +98,7 @@ describe('a store that answers', () => {
   );
 
   test.each(LATE)('S2: %s is ended by upstream.timeout, which holds for the whole answer', async (way) => {
-    await expectBorne(impatient, way, { told: TOO_LATE, logged: 'the store gave no whole answer within 500 ms' });
+    await expectBorne(impatient, way, { told: TEXTS.timeout, logged: 'the store gave no whole answer within 500 ms' });
   });
 
   test('K2: nothing of all that put the token or the address of the store into the log', () => {
@@ -163,7 +159,7 @@ test.each([
 test('without a listener the store cannot be reached', async () => {
   const gateway = await startUpstreamGateway({}, { env: { UPSTREAM_URL: 'http://127.0.0.1:1' } });
   const reply = await gateway.read('ev_1');
-  expect([reply.status, reply.json]).toEqual([500, { error: { message: UNREACHABLE } }]);
+  expect([reply.status, reply.json]).toEqual([500, { error: { message: TEXTS.unreachable } }]);
   expect(await gateway.failureOf(reply)).toBe(`${BROKEN} before the answer (ECONNREFUSED)`);
 });
 

@@ -1,17 +1,10 @@
 /** C7: how the store is doing, as /readyz and the log say, by the outcome of real calls only. */
 import { expect, test, vi } from 'vitest';
-import { z } from 'zod';
-import { logOf, samplesOf } from '../../support/admin.ts';
+import { logOf, readinessOf, samplesOf, START } from '../../support/admin.ts';
 import { linesOf, putCalls, startUpstreamGateway, type UpstreamGateway } from '../../support/upstream-settings.ts';
 
-const readySchema = z.object({ dependencies: z.array(z.looseObject({ name: z.string() })) });
+const healthOf = async (gateway: UpstreamGateway) => (await readinessOf(gateway)).of('store');
 
-async function healthOf(gateway: UpstreamGateway): Promise<unknown> {
-  const { json } = await gateway.admin('GET', '/readyz');
-  return readySchema.parse(json).dependencies.find(({ name }) => name === 'store');
-}
-
-const START = '2026-01-15T12:00:00.000Z';
 const ok = (detail: string, since = START) => ({ name: 'store', status: 'ok', since, detail });
 const degraded = (detail: string, since = START) => ({ name: 'store', status: 'degraded', since, detail });
 

@@ -1,10 +1,10 @@
 /** The queue for the store: a bounded number of calls in flight, a bounded queue, and readers before refreshes. */
 import { describe, expect, test, vi } from 'vitest';
 import type { Reply } from '../../support/gateway.ts';
+import { errorText, GET_CALL, TEXTS } from './endpoints.ts';
 import { linesOf, putCalls, startUpstreamGateway, type UpstreamGateway } from '../../support/upstream-settings.ts';
 
-const SHIELDED =
-  '{"error":{"message":"The gateway is shielding the evaluation store from too many requests. Try again later."}}';
+const SHIELDED = errorText(GET_CALL, 500, TEXTS.shielded);
 
 async function waitForQueued(gateway: UpstreamGateway, count: number): Promise<void> {
   await vi.waitFor(async () => expect(await gateway.metric('evalgate_store_calls_queued')).toBe(count));

@@ -1,23 +1,22 @@
 /** Settings in the environment and in the file, and their result: a value, or an exact error. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
+import { rmSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
+import { openFolder } from '../../support/files.ts';
+import { forFile } from '../../support/opened.ts';
 import { PROBLEMS, VARIABLES } from './variables.ts';
 
 /** Settings that others need to be allowed. */
 const COMPANIONS = { UPSTREAM_URL: 'http://store', UPSTREAM_TOKEN: 'x', REDIS_URL: 'redis://h' };
 
-const folder = await mkdtemp(join(tmpdir(), 'evalgate-config-'));
-const file = join(folder, 'my.yaml');
-afterAll(() => rm(folder, { recursive: true }));
+const folder = await forFile(openFolder());
+const file = folder.write('my.yaml', '');
 
 type Env = Readonly<Record<string, string>>;
 
 /** With a file of that text. */
-async function load(yaml: string, env: Env = {}) {
-  await writeFile(file, yaml);
+function load(yaml: string, env: Env = {}) {
+  folder.write('my.yaml', yaml);
   return loadConfig({ env: { CONFIG_FILE: file, ...env } });
 }
 
@@ -35,8 +34,8 @@ function faultsOf(env: Env): readonly string[] {
   return [];
 }
 
-async function fileFaults(yaml: string, env: Env = {}): Promise<readonly string[]> {
-  await writeFile(file, yaml);
+function fileFaults(yaml: string, env: Env = {}): readonly string[] {
+  folder.write('my.yaml', yaml);
   return faultsOf({ CONFIG_FILE: file, ...env });
 }
 
@@ -63,25 +62,24 @@ describe('environment variables', () => {
   });
 
   test.each(VARIABLES.filter(({ isSecret }) => isSecret))('$name can stand in a file', async ({ name, ...row }) => {
-    const secret = join(folder, 'secret');
+    const secret = folder.write('secret', `${row.written}\r\n`);
     const others = Object.fromEntries(Object.entries(COMPANIONS).filter(([other]) => other !== name));
     const env = { ...others, [`${name}_FILE`]: secret };
-    await writeFile(secret, `${row.written}\r\n`);
     expect(memberAt(loadConfig({ env }).config, row.path)).toEqual(row.value);
     const allowed = `allowed: a file that holds the value of ${name} and nothing else`;
     const given = `${name}_FILE: given "${secret}"`;
     expect(faultsOf({ ...env, [name]: row.written })).toEqual([
       `${given}; ${name} is set too; allowed: only one of ${name} and ${name}_FILE`,
     ]);
-    await writeFile(secret, '\n');
+    folder.write('secret', '\n');
     expect(faultsOf(env)).toEqual([`${given}; the file is empty; ${allowed}`]);
-    await rm(secret);
+    rmSync(secret);
     expect(faultsOf(env)).toEqual([`${given}; it cannot be read: there is no such file; ${allowed}`]);
-    expect(faultsOf({ ...env, [`${name}_FILE`]: folder })[0]).toContain('it cannot be read: it is a folder');
+    expect(faultsOf({ ...env, [`${name}_FILE`]: folder.path })[0]).toContain('it cannot be read: it is a folder');
   });
 
   test('a variable that is set to nothing counts as not set', async () => {
-    const { config } = await load('server: {port: 9000}', { PORT: '', REDIS_URL: '', REDIS_URL_FILE: '' });
+    const { config } = load('server: {port: 9000}', { PORT: '', REDIS_URL: '', REDIS_URL_FILE: '' });
     expect([config.server.port, config.redis.url]).toEqual([9000, null]);
     expect(faultsOf({ CACHE_X_FRESH: '' })).toEqual([]);
   });
@@ -105,7 +103,7 @@ const size = (from: string, to: string) => `a size like 500kB, 64MB or 1GB (unit
 
 describe('the file', () => {
   test('the environment overrides the file, and the file the defaults, a value at a time', async () => {
-    const { config } = await load(
+    const { config } = load(
       'rateLimit: {perMinute: 5, perHour: 50}\ncache: {classes: {list: {fresh: 1m}}}\nserver: {port: nonsense}',
       { RATE_LIMIT_PER_HOUR: '60', CACHE_LIST_STALE: '2m', PORT: '9000' },
     );
@@ -125,7 +123,7 @@ describe('the file', () => {
     ['upstream: {maxRequestsPerSecond: 5, breakerPercent: null}', 'upstream.maxRequestsPerSecond', 5],
     ['upstream: {maxQueue: 0, retryPercent: 0, queueTimeout: 0s}', 'upstream.maxQueue', 0],
   ])('%j is read', async (yaml, path, value) => {
-    expect(memberAt((await load(yaml)).config, path)).toEqual(value);
+    expect(memberAt(load(yaml).config, path)).toEqual(value);
   });
 
   test.each([
@@ -174,7 +172,7 @@ describe('the file', () => {
     ['- 1', 'my.yaml: it does not hold names with values;'],
   ])('%j is refused', async (yaml, fault) => {
     const form = ' allowed: one YAML 1.2 document of settings; config/default.yaml shows its form';
-    expect(await fileFaults(yaml)).toEqual([fault.endsWith(';') ? fault + form : fault]);
+    expect(fileFaults(yaml)).toEqual([fault.endsWith(';') ? fault + form : fault]);
   });
 
   test('that cannot be read is blamed on CONFIG_FILE', () => {
@@ -189,7 +187,7 @@ describe('the file', () => {
       LOG_LEVEL: 'verbose',
       WORKERS: '2',
     };
-    const faults = await fileFaults('sever: {}\nserver: {prot: 1, drainDelay: 5}\n', env);
+    const faults = fileFaults('sever: {}\nserver: {prot: 1, drainDelay: 5}\n', env);
     expect(faults.map((fault) => fault.split(':')[0])).toEqual([
       'sever (my.yaml)',
       'server.prot (my.yaml)',
@@ -315,7 +313,7 @@ describe('deprecations', () => {
   const date = 'is no date like 2027-01-01 or 2027-01-01T12:00:00Z';
 
   test('are surfaces and operations, each with a date, and an end and a link if they are given', async () => {
-    const { config } = await load(
+    const { config } = load(
       deprecations(
         'v1 from 2027-01-01 until 2028-02-29 see https://docs.example/v1?a=b,c#d',
         'getCallScorecard from 2026-06-30T12:00:00Z',
@@ -347,13 +345,13 @@ describe('deprecations', () => {
       'the address after "see" is shown to everybody and may hold no user name and password',
     ],
   ])('%s is refused', async (text, problem) => {
-    const [fault, ...others] = await fileFaults(deprecations(text));
+    const [fault, ...others] = fileFaults(deprecations(text));
     expect(others).toEqual([]);
     expect(fault).toContain(`; ${problem}; allowed: a list of texts like "v1 from`);
   });
 
   test('two for one target are refused', async () => {
-    const faults = await fileFaults(deprecations('v1 from 2027-01-01', 'v1 from 2028-01-01'));
+    const faults = fileFaults(deprecations('v1 from 2027-01-01', 'v1 from 2028-01-01'));
     expect(faults).toEqual([expect.stringContaining('; v1 is there more than once; ')]);
   });
 });
