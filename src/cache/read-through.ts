@@ -4,6 +4,7 @@
  */
 import type { MissReason } from './events.ts';
 import { withDeadline } from '../time/timers.ts';
+import { Batches } from '../time/turns.ts';
 import { asStoreError, StoreError } from '../upstream/store-error.ts';
 import { assess, visibleCopies, type ReadThroughParts, Copies, newerOf } from './copies.ts';
 import { classOf, itemHashesOf, type StoredEntry } from './entry.ts';
@@ -56,6 +57,8 @@ export class ReadThrough implements Cache {
   readonly #options: ReadThroughParts;
   readonly #copies: Copies;
   readonly #flights: Flights;
+  /** Readers whose flight has ended. */
+  readonly #landed = new Batches();
 
   constructor(options: ReadThroughParts) {
     this.#options = options;
@@ -128,6 +131,7 @@ export class ReadThrough implements Cache {
       // The copy has become unusable during the wait.
       end = await this.#endOf(flight, false);
     }
+    await this.#landed.next();
     if (!flight.startedByCaller && this.#isOfOthers(miss, end, { signal: flight.signal, fallback })) return null;
     if (end.kind === 'landed') return this.#serveLanding(miss, end.landing, { flight, fallback });
     return this.#fallBack(

@@ -11,6 +11,8 @@ import { LRUCache } from 'lru-cache';
 import Negotiator from 'negotiator';
 import type { CacheRead } from '../cache/reader.ts';
 import { hashOf } from '../server/static-file.ts';
+import { FairQueue } from '../shares/shares.ts';
+import { systemTimers } from '../time/timers.ts';
 import { type Headers, type Problem, problemBody, problemOf } from './problem.ts';
 import type { Answer, Context, Middleware, PublicAppOptions } from './state.ts';
 
@@ -42,15 +44,12 @@ const compressors: Readonly<Record<Coding, (bytes: Buffer) => Promise<Buffer>>> 
 
 /** From so many bytes on, compressing a body takes a core for milliseconds, and megabytes of memory. */
 const LARGE_BYTES = 256 * 1024;
-/** Settles when the large body that was added last is compressed. */
-let lastLarge: Promise<unknown> = Promise.resolve();
+/** One at a time, in a fair turn per API key: so they leave cores to the event loop, and memory to the rest. */
+const large = new FairQueue({ capacity: 1, reservePercent: 0, maxWaiting: Infinity }, { timers: systemTimers });
 
-/** Large bodies are compressed one after another, so that they leave cores to the event loop and memory to the rest. */
-function compress(bytes: Buffer, coding: Coding): Promise<Buffer> {
+function compress(bytes: Buffer, coding: Coding, holder: string): Promise<Buffer> {
   if (bytes.length < LARGE_BYTES) return compressors[coding](bytes);
-  const made = lastLarge.then(() => compressors[coding](bytes));
-  lastLarge = made.catch(() => undefined);
-  return made;
+  return large.run({ holder }, () => compressors[coding](bytes));
 }
 
 /** The coding that a consumer prefers, by `Accept-Encoding`: there are few different ones. */
@@ -96,15 +95,16 @@ export class Representation {
     return coding === null ? `"${this.#hash}"` : `"${this.#hash}-${coding}"`;
   }
 
-  body(coding: Coding | null): Buffer | Promise<Buffer> {
-    return coding === null ? this.#bytes : this.#encode(coding);
+  /** `holder`: whose turn it takes if it has to be compressed first. */
+  body(coding: Coding | null, holder: string): Buffer | Promise<Buffer> {
+    return coding === null ? this.#bytes : this.#encode(coding, holder);
   }
 
   /** Once, however many readers wait for it. */
-  #encode(coding: Coding): Promise<Buffer> {
+  #encode(coding: Coding, holder: string): Promise<Buffer> {
     const known = this.#coded.get(coding);
     if (known !== undefined) return known;
-    const made = compress(this.#bytes, coding).then((bytes) => Buffer.from(bytes));
+    const made = compress(this.#bytes, coding, holder).then((bytes) => Buffer.from(bytes));
     this.#coded.set(coding, made);
     return made;
   }
@@ -154,7 +154,7 @@ export async function respond(ctx: Context, read: CacheRead<unknown>, representa
   const etag = representation.etag(coding);
   const ifNoneMatch = asked['if-none-match'];
   const isNotModified = ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag);
-  const body = isNotModified ? null : await representation.body(coding);
+  const body = isNotModified ? null : await representation.body(coding, state.slot?.holder ?? '');
   state.cache = read.outcome;
   state.headers.push({ ETag: etag }, cacheHeaders(read), representation.headers);
   if (coding !== null && body !== null) state.headers.push({ 'Content-Encoding': coding });

@@ -257,7 +257,7 @@ describe('the report of what a process has seen', () => {
       store: 'store',
       self: 'self',
       peers: () => ['self'],
-      simulator: { add: () => undefined, countUnsampled: () => undefined, levels: () => [] },
+      simulator: { add: () => undefined, addAll: () => undefined, countUnsampled: () => undefined, levels: () => [] },
       report: () => watched.whatIf.report(),
       onBroken: () => undefined,
     });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createYield, nextTurn } from '../../../src/time/turns.ts';
+import { Batches, createYield, nextTurn } from '../../../src/time/turns.ts';
 
 /** How much longer the log is after each turn of the event loop, until it has so many entries. */
 async function entriesPerTurn(log: readonly unknown[], entries: number): Promise<readonly number[]> {
@@ -38,4 +38,19 @@ test('short work does not wait; long work waits for a turn', async () => {
   setImmediate(() => log.push('others'));
   await ended;
   expect(log).toEqual(['short', 'others', 'long']);
+});
+
+test('many who wait for the same thing go on in batches, one in a turn; a few do not wait', async () => {
+  const batches = new Batches();
+  const log: number[] = [];
+  const waiters = Array.from({ length: 120 }, async (_, i) => {
+    await batches.next();
+    log.push(i);
+  });
+  await Promise.resolve();
+  await Promise.resolve();
+  expect(log).toHaveLength(50);
+  expect(await entriesPerTurn(log, 120)).toSatisfy((added: readonly number[]) => Math.max(...added) === 50);
+  await Promise.all(waiters);
+  expect(log).toEqual(Array.from({ length: 120 }, (_, i) => i));
 });
