@@ -43,7 +43,8 @@ export const spokenLines: Form = {
         else measure.turn(false);
         writer.beginTurn(start);
         writer.words(line.nameStart, line.nameEnd);
-        writer.add(text.charAt(line.colon) + text.slice(line.wordsStart, end));
+        writer.addRange(line.colon, line.colon + 1);
+        writer.addRange(line.wordsStart, end);
       } else if (isOnlyTime(text, start, end)) {
         measure.mark();
       } else {

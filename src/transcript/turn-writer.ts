@@ -25,10 +25,18 @@ export interface ParsedTranscript {
   readonly sliceStarts: Column;
 }
 
-/** Positions given to it are of the body and never go back. */
+const LINE_FEED = 0x0a;
+
+/**
+ * Positions given to it are of the body and never go back. Ranges of the body that follow one another stay one range: the
+ * text of a body of plain spoken lines is the body itself, and takes no memory of its own.
+ */
 export class TurnWriter {
   readonly #body: string;
   readonly #pieces = new Pieces();
+  /** Not yet among the pieces. */
+  #rangeStart = 0;
+  #rangeEnd = 0;
   #textLength = 0;
   readonly #textStarts = new Column();
   readonly #sliceStarts = new Column();
@@ -62,7 +70,7 @@ export class TurnWriter {
     if (this.#isPreamble && this.#isAfterBlank) this.#begin(start);
     this.#isAfterBlank = false;
     this.#goOn();
-    this.add(this.#body.slice(start, end));
+    this.addRange(start, end);
     this.#hasLine = true;
   }
 
@@ -74,14 +82,26 @@ export class TurnWriter {
     this.#blanks.add(`${this.#body.slice(start, end)}\n`);
   }
 
-  /** Adds text to the current turn as it is. */
+  /** Adds a range of the body to the current turn as it is. */
+  addRange(start: number, end: number): void {
+    this.#textLength += end - start;
+    if (start !== this.#rangeEnd) {
+      this.#endRange();
+      this.#rangeStart = start;
+    }
+    this.#rangeEnd = end;
+  }
+
+  /** Adds text that does not stand in the body in this form. */
   add(text: string): void {
     this.#textLength += text.length;
+    this.#endRange();
     this.#pieces.add(text);
   }
 
   finish(form: FormName | null): ParsedTranscript {
     const { turnCount } = this;
+    this.#endRange();
     if (turnCount === 0 && this.#body !== '') this.#sliceStarts.push(0);
     this.#sliceStarts.push(this.#body.length);
     this.#textStarts.push(turnCount === 0 ? 0 : this.#textLength + 1);
@@ -96,7 +116,7 @@ export class TurnWriter {
   }
 
   #begin(sliceStart: number): void {
-    if (this.turnCount > 0) this.add('\n');
+    if (this.turnCount > 0) this.#addLineFeed();
     this.#sliceStarts.push(this.turnCount === 0 ? 0 : sliceStart);
     this.#textStarts.push(this.#textLength);
     this.#hasLine = false;
@@ -105,8 +125,18 @@ export class TurnWriter {
 
   /** Goes to a new line of the turn, if it has one already, and writes the blank lines that were noted before it. */
   #goOn(): void {
-    if (this.#hasLine) this.add('\n');
+    if (this.#hasLine) this.#addLineFeed();
     if (this.#blanks !== null) this.add(this.#blanks.toString());
     this.#blanks = null;
+  }
+
+  #addLineFeed(): void {
+    if (this.#body.charCodeAt(this.#rangeEnd) === LINE_FEED) this.addRange(this.#rangeEnd, this.#rangeEnd + 1);
+    else this.add('\n');
+  }
+
+  #endRange(): void {
+    if (this.#rangeEnd > this.#rangeStart) this.#pieces.add(this.#body.slice(this.#rangeStart, this.#rangeEnd));
+    this.#rangeStart = this.#rangeEnd;
   }
 }
