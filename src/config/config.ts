@@ -101,7 +101,7 @@ export const configSchema = section({
       env: null,
       default: null,
     }).describe(
-      "Most bytes of the store's answers under way per process: being read, parsed, rendered and compressed, which takes some ten times as much memory. One API key leaves a fifth to the others. By default a thirty-second of the heap's limit, 16MB at most. Further answers wait, for half of `upstream.timeout`; then their readers get 500 with `Retry-After`. Raise it if large transcripts are refused and memory is free.",
+      "Most bytes of the store's answers under way per process: being read, parsed, rendered and compressed, which takes some ten times as much memory. One API key leaves a fifth to the others. By default a thirty-second of the heap's limit, 10MB at most. Further answers wait, for half of `upstream.timeout`; then their readers get 500 with `Retry-After`. Raise it if large transcripts are refused and memory is free.",
     ),
     maxConnections: setting(integer(1, 10_000), { env: null, default: 50 }).describe(
       'Most calls to the store in flight per process, and so most connections. Set it to the capacity of the store divided by the number of processes.',

@@ -15,7 +15,7 @@ import { StoreError } from './store-error.ts';
 /** A part of the heap's limit. Answers under way fill a third of the heap then, and leave room for the cache and the rest. */
 const HEAP_SHARE = 1 / 32;
 /** More is not faster, because one thread parses and renders. */
-const MAX_DEFAULT_BYTES = 16_000_000;
+const MAX_DEFAULT_BYTES = 10_000_000;
 /** Up to here an answer is not counted. */
 const SMALL_BYTES = 64 * 1024;
 /** An answer whose length is not declared is counted as that until it is longer, and then as the longest there may be. */
