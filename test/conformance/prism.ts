@@ -162,10 +162,10 @@ class Trial {
     // A list of the request's and the answer's violations. Prism cuts a long one off, so that it is no JSON.
     const violations = String(answer.headers['sl-violations'] ?? '');
     if (violations.includes('"location":["response"')) fault(violations.slice(0, MAX_VIOLATIONS));
-    // OpenAPI cannot say that unknown parameters are refused, so Prism does not know.
+    // OpenAPI cannot say that unknown parameters are refused, so Prism does not know; and it takes an empty one for none.
     const query = new URL(sent.path, url).searchParams;
-    const isKnown = [...query.keys()].every((name) => this.#queryNames.has(name));
-    if (status === 400 && violations === '' && isKnown) fault(`by the document the request is valid: ${text}`);
+    const isJudged = [...query].every(([name, value]) => this.#queryNames.has(name) && value !== '');
+    if (status === 400 && violations === '' && isJudged) fault(`by the document the request is valid: ${text}`);
     return answer;
   }
 }
