@@ -56,6 +56,8 @@ const ANSWER_WITHIN_MS = 3000;
 /** For a purge that is published already. */
 const BEHIND_FOR_MS = 2000;
 const DELETE_WITHIN_MS = 600_000;
+/** A record that the store still has is back with its next reader: for so long one may come before the processes are asked. */
+const READERS_MS = 500;
 
 export interface OwnParts {
   readonly memory: MemoryTier;
@@ -103,6 +105,7 @@ export async function erase(
   const before = await fleet.ask({ tag, after: null }, known, COUNT_WITHIN_MS);
   const request = { tags: [tag], mode: 'hard', isExact: false, isDryRun: false } as const;
   const made = await purge(request, dependencies, DELETE_WITHIN_MS);
+  await sleep(READERS_MS);
   const all = await fleet.known(gone);
   const expected = all.filter((id) => before.has(id) || !known.includes(id));
   const question = { tag, after: purges.epoch().sequence };
