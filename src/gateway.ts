@@ -397,7 +397,7 @@ export class Gateway {
     };
   }
 
-  /** Of this process, or with `workers` of the whole gateway. */
+  /** The readiness of this process; with `workers`, that of the whole gateway. */
   #readiness(workers: Workers | null): Readiness {
     const { health, backend } = this.#parts;
     return readinessOf({

@@ -177,7 +177,7 @@ export function newerCopy<T>(local: CachedCopy<T> | null, shared: CachedCopy<T> 
 }
 
 /**
- * For whom a call to the store is made: readers of one audience share one flight and one lease (C10: a cold record costs a
+ * The readers that a call to the store is made for: those of one audience share one flight and one lease (C10: a cold record costs a
  * call per set of workspaces).
  *
  * A renewal of a copy that its reader may see is for all who may see it, so it is named by the workspace of the record. Any

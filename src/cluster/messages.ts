@@ -45,7 +45,7 @@ const statusSchema = z.object({
   sinceMs: z.number(),
   /** Those that were ready and do not answer any more. */
   silent: z.array(z.object({ worker: z.int(), pid: z.int() })),
-  /** Of each that answers, as it has last reported how what it depends on is doing. */
+  /** The last report of each worker that answers: how its dependencies are doing. */
   dependencies: z.array(dependenciesSchema),
   /** Whether Redis has ever answered one of them. */
   hasRedisAnswered: z.boolean(),

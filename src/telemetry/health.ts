@@ -30,7 +30,7 @@ export interface StateChange {
   readonly name: string;
   readonly from: Dependency['status'];
   readonly to: Dependency['status'];
-  /** Of the new state. */
+  /** The detail of the new state. */
   readonly detail: string;
 }
 

@@ -13,7 +13,7 @@ export interface WorkersHealth {
   readonly wanted: number;
   readonly sinceMs: number;
   readonly silent: readonly { readonly worker: number; readonly pid: number }[];
-  /** How what each of them depends on is doing, a second ago at most. */
+  /** The dependencies of each worker, as they were a second ago at most. */
   readonly dependencies: readonly (readonly Dependency[])[];
 }
 

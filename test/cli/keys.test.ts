@@ -276,7 +276,7 @@ describe('the way to the admin listener', () => {
     expect(await whoAmI(['--as', 'eve'], { ADMIN_TOKEN })).toBe(
       'ADMIN_TOKEN: it has no token of eve, whom --as or EVALGATE_OPERATOR names; it has alice, bob\n',
     );
-    // Nobody is who another token's holder is, whatever they say.
+    // The gateway goes by the token, not by the name that --as gives.
     expect(await whoAmI(['--as', 'bob'], { ADMIN_TOKEN: 's3cret' })).toBe('alice (viewer)\n');
     expect(await whoAmI([], { EVALGATE_OPERATOR: 'no name' })).toContain('EVALGATE_OPERATOR is no name. Allowed: 1');
     expect(await whoAmI(['--as', 'ann'], {}, gateway.adminUrl)).toBe('ann (admin)\n');

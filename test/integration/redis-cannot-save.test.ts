@@ -4,7 +4,7 @@ import { newToken } from '../../src/keys/token.ts';
 import { messageOf, readinessOf } from '../support/admin.ts';
 import { runCli } from '../support/cli.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
-import { dependency, type GatewayFleet, nth, quotasAreExact, startFleet, WITHIN } from '../support/gateway-fleet.ts';
+import { dependency, type World, nth, quotasAreExact, startFleet, WITHIN } from '../support/world.ts';
 import { anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../support/records.ts';
 import { atEach, untilAll, withClient } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
@@ -14,7 +14,7 @@ const FINDING = 'cannot save to its disk (MISCONF): make room there, or see why 
 const WANTED = { name: 'n', workspaceIds: [WORKSPACE_A], scopes: ['calls.read'] };
 
 let redis: TestRedis;
-let fleet: GatewayFleet;
+let fleet: World;
 let gateway: TestGateway;
 beforeAll(async () => {
   redis = await startRedis({ config: ['enable-protected-configs yes'] });

@@ -3,15 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { samplesOf } from '../support/admin.ts';
 import { hashToken } from '../../src/keys/token.ts';
 import type { TestGateway } from '../support/gateway.ts';
-import {
-  dependency,
-  type GatewayFleet,
-  nth,
-  quotasAreExact,
-  redisIsWell,
-  startFleet,
-  WITHIN,
-} from '../support/gateway-fleet.ts';
+import { dependency, type World, nth, quotasAreExact, redisIsWell, startFleet, WITHIN } from '../support/world.ts';
 import { anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../support/records.ts';
 import { withClient } from '../support/redis/client.ts';
 import type { TestCluster } from '../support/redis.ts';
@@ -22,7 +14,7 @@ const RECORDS = 'evalgate:{keys}:records';
 const REPORT = `/v1/workspaces/${WORKSPACE_A}/reports/${EVALUATION_ID}`;
 
 let cluster: TestCluster;
-let fleet: GatewayFleet;
+let fleet: World;
 let a: TestGateway;
 let b: TestGateway;
 /** Issued long before Redis fails: the message that a key was issued, which reaches a Cluster's nodes late, drops a copy of it. */

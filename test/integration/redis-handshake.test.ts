@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import { readinessOf } from '../support/admin.ts';
 import { runCli } from '../support/cli.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
-import { dependency, redisIsWell, WITHIN } from '../support/gateway-fleet.ts';
+import { dependency, redisIsWell, WITHIN } from '../support/world.ts';
 import { connectWhenUp } from '../support/redis/client.ts';
 import { launchRedis, onHost } from '../support/redis/server.ts';
 import { redisSource } from '../support/redis/source.ts';

@@ -2,15 +2,7 @@
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { hashToken } from '../../src/keys/token.ts';
 import type { TestGateway } from '../support/gateway.ts';
-import {
-  dependency,
-  FAILOVER,
-  type GatewayFleet,
-  nth,
-  redisIsWell,
-  startFleet,
-  WITHIN,
-} from '../support/gateway-fleet.ts';
+import { dependency, FAILOVER, type World, nth, redisIsWell, startFleet, WITHIN } from '../support/world.ts';
 import { connectWhenUp, withClient } from '../support/redis/client.ts';
 import type { TestSentinels } from '../support/redis.ts';
 import { spawnSentinels } from '../support/redis.ts';
@@ -24,7 +16,7 @@ afterAll(async () => {
   await group.close();
 });
 
-async function start(url = group.url): Promise<GatewayFleet> {
+async function start(url = group.url): Promise<World> {
   const fleet = await startFleet(url);
   onTestFinished(() => fleet.close());
   return fleet;

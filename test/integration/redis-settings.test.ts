@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { loadConfig } from '../../src/config/load.ts';
 import { configFile } from '../support/admin.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
-import { redisIsWell, WITHIN } from '../support/gateway-fleet.ts';
+import { redisIsWell, WITHIN } from '../support/world.ts';
 import { connectWhenUp } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 

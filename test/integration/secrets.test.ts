@@ -80,7 +80,7 @@ async function secretsLine(gateway: GatewayProcess) {
   return (await gateway.readiness()).dependencies.find(({ name }) => name === 'secrets');
 }
 
-/** Of the key that encrypted the copy in Redis. */
+/** The id of the key that encrypted the copy in Redis. */
 function keyIdOf(path: string): Promise<string | undefined> {
   return withClient(redis.url, async (client) => {
     const names = await namesIn(client, `evalgate:{cache-*${path.split('/').at(-1)}*`);

@@ -17,7 +17,7 @@ export interface PeerOptions {
   readonly token?: string;
   readonly redisUrl?: string;
   readonly keys?: readonly string[];
-  /** Of all keys. */
+  /** Every key may read these. */
   readonly workspaceIds?: readonly string[];
   /** Requests that each window of a key may hold; by default any load has room in it. */
   readonly limit?: number;

@@ -3,30 +3,15 @@ import { forFile } from '../../support/opened.ts';
 import { z } from 'zod';
 import { messageOf } from '../../support/admin.ts';
 import { startTestGateway } from '../../support/gateway.ts';
-import {
-  anEvaluation,
-  aScorecard,
-  aScoredCard,
-  aTranscript,
-  dealInsights,
-  EVALUATION_ID,
-  SCORECARD_ID,
-  WORKSPACE_A,
-  WORKSPACE_B,
-} from '../../support/records.ts';
+import { anEvaluation, EVALUATION_ID, SCORECARD_ID, WORKSPACE_A, WORKSPACE_B } from '../../support/records.ts';
 import { ENDPOINTS } from '../common/endpoints.ts';
+import { putSubject } from '../common/subject.ts';
 
 const REPORT = `/v1/workspaces/${WORKSPACE_A}/reports/${EVALUATION_ID}`;
 const subject = { workspaceId: WORKSPACE_A, id: EVALUATION_ID, scorecardId: SCORECARD_ID };
 
 const gateway = await forFile(startTestGateway());
-gateway.store.put({
-  evaluations: [anEvaluation()],
-  transcripts: [aTranscript()],
-  scoredCards: [aScoredCard()],
-  dealInsights: [dealInsights()],
-  scorecards: [aScorecard()],
-});
+putSubject(gateway.store, subject);
 const { keyId, token: key } = await gateway.issue();
 
 const SOME_BYTES: unknown = expect.any(Number);

@@ -5,7 +5,16 @@ import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import { forFile } from '../../support/opened.ts';
 import { anEvaluation } from '../../support/records.ts';
 import type { StoreServer } from '../../support/store-server.ts';
-import { ENDPOINTS, type EndpointRow, errorText, GET_CALL, LIST_REPORTS, SINGLE_READS, TEXTS } from './endpoints.ts';
+import {
+  ENDPOINTS,
+  type EndpointRow,
+  errorText,
+  GET_CALL,
+  LIST_REPORTS,
+  SINGLE_READS,
+  TABLES,
+  TEXTS,
+} from './endpoints.ts';
 import { RATE_LIMIT_NAMES, rateLimitOf } from './headers.ts';
 import { newSubject, putSubject, readerOf, type Subject } from './subject.ts';
 
@@ -89,14 +98,6 @@ describe.each(ENDPOINTS)('$name', (endpoint) => {
     expect([reply.status, reply.headers['content-length'], reply.bytes.length]).toEqual([500, String(length), 0]);
   });
 });
-
-const TABLES = {
-  evaluation: 'evaluations',
-  transcript: 'transcripts',
-  scorecard: 'scoredCards',
-  dealInsights: 'dealInsights',
-  rubric: 'scorecards',
-} as const;
 
 describe.each(SINGLE_READS)('$name', (endpoint) => {
   const table = gateway.store[endpoint.resource === 'list' ? 'evaluations' : TABLES[endpoint.resource]];

@@ -98,7 +98,7 @@ test('a jump of refusals is a warning; what was so for an hour is none, nor is a
   const mix = async (refused: number): Promise<void> => {
     for (let i = 0; i < 40; i += 1) await gateway.read(id);
     for (let i = 0; i < refused; i += 1) await gateway.get(`/v2/calls/${id}`, { key: foreign });
-    // Of nobody known.
+    // Keys that never existed.
     for (let i = 0; i < 50; i += 1) await gateway.get(`/v2/calls/${id}`, { key: `stranger${i}` });
   };
   await mix(0);

@@ -130,6 +130,15 @@ export const ENDPOINTS: readonly EndpointRow[] = [
 /** All but the two lists. */
 export const SINGLE_READS: readonly EndpointRow[] = ENDPOINTS.filter(({ notFound }) => notFound !== null);
 /** Those whose resource is a part of an evaluation, which may not be ready yet. */
+/** Where the store keeps each kind of record. */
+export const TABLES = {
+  evaluation: 'evaluations',
+  transcript: 'transcripts',
+  scorecard: 'scoredCards',
+  dealInsights: 'dealInsights',
+  rubric: 'scorecards',
+} as const;
+
 export const PARTS: readonly EndpointRow[] = SINGLE_READS.filter(({ resource }) =>
   ['transcript', 'scorecard', 'dealInsights'].includes(resource),
 );

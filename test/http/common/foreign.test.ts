@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { forFile } from '../../support/opened.ts';
 import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import type { StoreServer } from '../../support/store-server.ts';
-import { type EndpointRow, GET_RUBRIC, SINGLE_READS } from './endpoints.ts';
+import { type EndpointRow, GET_RUBRIC, SINGLE_READS, TABLES } from './endpoints.ts';
 import { uncountedHeaders } from './headers.ts';
 import { keyFor, newSubject, putSubject, type Subject } from './subject.ts';
 
@@ -13,13 +13,6 @@ const MINUTE = 60_000;
 /** Past the stale time of all but a transcript, and within every error time. */
 const ONLY_ON_ERROR = 20 * 60 * MINUTE;
 const NOT_FOUND_MS = 15_000;
-const TABLES = {
-  evaluation: 'evaluations',
-  transcript: 'transcripts',
-  scorecard: 'scoredCards',
-  dealInsights: 'dealInsights',
-  rubric: 'scorecards',
-} as const;
 
 /** Members that make the record of any endpoint malformed. */
 function broken({ resource }: EndpointRow): Readonly<Record<string, unknown>> {
