@@ -178,8 +178,8 @@ describe.each(BACKENDS)('%s', (kind) => {
 
     test('who comes after it waits for a call of its own, and the store has one call at a time', async () => {
       const { reader, hold, before } = await createOvertaken((subject) => `evaluation:${subject.id}`);
-      const after = [world.here, world.here].map((gateway) => reader.ask(gateway));
-      expect((await reader.explain()).flight.since).not.toBeNull();
+      const after = [world.here, world.there].map((gateway) => reader.ask(gateway));
+      await world.everywhere(async (gateway) => expect((await reader.explain(gateway)).flight.since).not.toBeNull());
       expect(reader.calls()).toBe(1);
       hold.release();
       expect((await before).text).not.toContain('Renamed');

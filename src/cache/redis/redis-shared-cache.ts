@@ -191,23 +191,22 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
   async measure(matches: (stored: Tagged) => boolean, pass: Pass = {}): Promise<Measured> {
     this.#assertUsable();
     const { deadline, isDeleting = false, first = [], onBatch } = pass;
-    const { cache: link, names: cacheNames, purges } = this.#options;
+    const { names: cacheNames, purges } = this.#options;
     const { history, sequence } = purges.epoch();
-    const named = new Set(first.map((key) => cacheNames.of(key).entry));
+    const named = first.map((key) => cacheNames.of(key).entry);
     // A scan may come across a name twice.
     const counted = new Set<string>();
     let [entries, bytes, passed] = [0, 0, 0];
     const visit = async (name: string): Promise<void> => {
-      const isNamed = named.has(name.slice(0, name.indexOf('}') + 1));
-      if (!isEntry(name)) return void (isNamed && isDeleting && (await link.run((client) => client.unlink(name))));
       const sizeBytes = await this.#visit(name, matches, isDeleting);
       if (sizeBytes === null) return;
       entries += 1;
       bytes += sizeBytes;
     };
-    for await (const names of this.#scan([...named])) {
+    for await (const names of this.#scan(named)) {
       if (deadline?.aborted === true) return { entries, bytes, isComplete: false };
-      const unseen = names.filter((name) => !counted.has(name));
+      // Leases stay: their calls go on, and without one another process would call as well.
+      const unseen = names.filter((name) => isEntry(name) && !counted.has(name));
       for (const name of unseen) counted.add(name);
       await Promise.all(unseen.map(visit));
       passed += BATCH;
