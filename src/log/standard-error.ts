@@ -37,9 +37,12 @@ interface Batch {
 
 export class StandardError {
   readonly #output = openOutput();
-  readonly #timer = setInterval(() => void this.#writeWaiting(), FLUSH_EVERY_MS).unref();
-  /** Oldest first. */
-  #waiting: Batch[] = [];
+  readonly #timer = setInterval(() => void this.#writeAll(), FLUSH_EVERY_MS).unref();
+  /** Lines are added to it until it is full, or due: a write costs much more than a line. */
+  #batch: Batch = { text: '', bytes: 0 };
+  /** Those to be written, oldest first. */
+  readonly #waiting: Batch[] = [];
+  /** In all batches. */
   #waitingBytes = 0;
   #writing: Promise<void> | null = null;
   /** Whether the last line that was written lacks its end. */
@@ -67,26 +70,23 @@ export class StandardError {
     const bytes = Buffer.byteLength(lines);
     if (this.#waitingBytes + bytes > MAX_WAITING_BYTES) return this.#drop(lines.split('\n').length - 1);
     this.#waitingBytes += bytes;
-    const last = this.#waiting.at(-1);
-    if (last !== undefined && last.bytes + bytes <= MAX_BATCH_BYTES) {
-      last.text += lines;
-      last.bytes += bytes;
-      return;
-    }
-    this.#waiting.push({ text: lines, bytes });
-    if (this.#waiting.length > 1) void this.#writeWaiting();
+    if (this.#batch.bytes + bytes > MAX_BATCH_BYTES) void this.#writeAll();
+    this.#batch.text += lines;
+    this.#batch.bytes += bytes;
   }
 
   /** Resolves when all lines are written or dropped, or nobody has taken them for a second. */
   async flush(): Promise<void> {
     const done = new AbortController();
     const late = sleep(MAX_FLUSH_MS, undefined, { signal: done.signal }).catch(() => undefined);
-    await Promise.race([this.#writeWaiting(), late]);
+    await Promise.race([this.#writeAll(), late]);
     done.abort();
   }
 
-  /** Resolves when no line waits. Never rejects. */
-  #writeWaiting(): Promise<void> {
+  /** Resolves when the lines of now are written or dropped. Never rejects. */
+  #writeAll(): Promise<void> {
+    if (this.#batch.bytes > 0) this.#waiting.push(this.#batch);
+    this.#batch = { text: '', bytes: 0 };
     this.#writing ??= this.#writeBatches().finally(() => {
       this.#writing = null;
     });
@@ -129,7 +129,7 @@ export class StandardError {
   #writeLast(): void {
     clearInterval(this.#timer);
     try {
-      for (const { text } of this.#waiting) this.#output.writeNow(Buffer.from(text));
+      for (const { text } of [...this.#waiting, this.#batch]) this.#output.writeNow(Buffer.from(text));
     } catch {
       // The output takes no lines.
     }
