@@ -76,18 +76,14 @@ interface IntegerRule {
 
 /** v2: an integer within its bounds, or a fault. */
 export function strictInteger(name: string, description: string, rule: IntegerRule): Parameter<number> {
-  const { min, max, fallback } = rule;
-  const schema = { type: 'integer', minimum: min, maximum: max ?? MAX_INTEGER, default: fallback } as const;
-  const allowed = integerRule(rule);
+  const { min, max = MAX_INTEGER, fallback } = rule;
+  const schema = { type: 'integer', minimum: min, maximum: max, default: fallback } as const;
+  const allowed = `an integer from ${min} to ${max}`;
   return declared({ name, description: withRule(description, allowed), schema }, fallback, (text) => {
     const value = INTEGER.test(text) ? Number(text) : null;
-    if (value !== null && value >= min && (max === undefined || value <= max)) return { value };
+    if (value !== null && value >= min && value <= max) return { value };
     return { fault: `The query parameter ${name} must be ${allowed}${butGiven(text)}.` };
   });
-}
-
-function integerRule({ min, max }: IntegerRule): string {
-  return max === undefined ? `an integer of at least ${min}` : `an integer from ${min} to ${max}`;
 }
 
 /** v1: no integer counts as the fallback, one out of range as the nearest bound (Q2). */
@@ -95,8 +91,9 @@ export function lenientInteger(name: string, description: string, rule: IntegerR
   const { min, max, fallback } = rule;
   const bounds = max === undefined ? { minimum: min } : { minimum: min, maximum: max };
   const schema = { type: 'integer', ...bounds, default: fallback } as const;
+  const allowed = max === undefined ? `an integer of at least ${min}` : `an integer from ${min} to ${max}`;
   const otherwise = `A number out of range counts as the nearest allowed one; anything else counts as ${fallback}.`;
-  const described = `${description} Must be ${integerRule(rule)}, given once. ${otherwise}`;
+  const described = `${description} Must be ${allowed}, given once. ${otherwise}`;
   const parameter = declared({ name, description: described, schema }, fallback, (text) => {
     const value = INTEGER.test(text) ? Number(text) : fallback;
     return { value: Math.min(max ?? Infinity, Math.max(min, value)) };

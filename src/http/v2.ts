@@ -75,16 +75,19 @@ const listCalls = readRoute({
   resource: RESOURCES.list,
   notFound: 'There are no such calls.',
   parse: (view) => {
-    // K6: a foreign workspace is refused before any other fault of the query.
-    const workspaceIds = workspacesOf(view);
-    if (workspaceIds instanceof Problem) return workspaceIds;
-    return strictQuery(view.query, CALLS_PARAMETERS, (get) =>
-      listRequest(workspaceIds, get(page), {
-        pageSize: get(callsPerPage),
-        search: get(search),
-        scorecardId: get(scorecardId),
-      }),
-    );
+    // K6: a foreign workspace is refused before any fault of the query.
+    if (asksForForeign(view)) return WORKSPACE_FORBIDDEN;
+    const asked = strictQuery(view.query, CALLS_PARAMETERS, (get) => ({
+      narrowedTo: get(workspaceId),
+      page: get(page),
+      pageSize: get(callsPerPage),
+      search: get(search),
+      scorecardId: get(scorecardId),
+    }));
+    if (asked instanceof Problem) return asked;
+    const workspaceIds = asked.narrowedTo === null ? view.viewer : [asked.narrowedTo];
+    if (workspaceIds === null) throw new ViewerNeeded();
+    return listRequest(workspaceIds, asked.page, asked);
   },
   represent: renderedPage(
     toCallsPage,
@@ -197,15 +200,10 @@ export const V2_ROUTES: readonly Route[] = [
   getCallsKey,
 ];
 
-/** All of the reader's workspaces, or the one that the list is narrowed to, which must be one of them (K6). */
-function workspacesOf({ query, viewer }: RequestView): readonly string[] | Problem {
+/** Whether the list is narrowed to a workspace that is none of the reader's. */
+function asksForForeign({ query, viewer }: RequestView): boolean {
   const narrowedTo = getParameter(query, workspaceId);
-  if (narrowedTo instanceof Problem) return narrowedTo;
-  if (narrowedTo !== null) {
-    return viewer === null || viewer.includes(narrowedTo) ? [narrowedTo] : WORKSPACE_FORBIDDEN;
-  }
-  if (viewer === null) throw new ViewerNeeded();
-  return viewer;
+  return typeof narrowedTo === 'string' && viewer?.includes(narrowedTo) === false;
 }
 
 /** A single read that takes no query parameters. */
