@@ -44,9 +44,8 @@ export function keyEndpoints(options: AdminOptions): readonly Endpoint[] {
       return located(ctx, await createKey(by(ctx), wanted));
     }),
     endpoint(ROUTES.importKeys, async (ctx) => {
-      const nowMs = clock.nowMs();
-      const { keys } = await readBody(ctx, importBody(nowMs), IMPORT_LIMIT_BYTES);
-      return importKeys(by(ctx), importedKeys(keys, nowMs));
+      const { keys } = await readBody(ctx, importBody(clock.nowMs()), IMPORT_LIMIT_BYTES);
+      return importKeys(by(ctx), importedKeys(keys));
     }),
     endpoint(ROUTES.showKey, async (ctx) => {
       const key = keyView(await existingKey(registry, keyIdOf(ctx)));
@@ -109,13 +108,12 @@ function located(ctx: EndpointContext, issued: IssuedKeyView): IssuedKeyView {
 }
 
 /** All of them, or AdminError 400 with the faults of all. */
-function importedKeys(values: readonly unknown[], nowMs: number): readonly ImportedKey[] {
-  const schema = importedKeyBody(nowMs);
+function importedKeys(values: readonly unknown[]): readonly ImportedKey[] {
   const keys: ImportedKey[] = [];
   const faults: string[] = [];
   const seen = new Map<string, number>();
   for (const [index, value] of values.entries()) {
-    const checked = check(schema, value, `keys[${index}]`);
+    const checked = check(importedKeyBody, value, `keys[${index}]`);
     if (checked.faults !== null) {
       faults.push(...checked.faults);
       continue;

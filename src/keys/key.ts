@@ -60,7 +60,14 @@ const recordSchema = z.object({
   // Only of a rotated key: the expiry that it had before, which a further successor gets.
   ownExpiresAtMs: timestamp.nullable().exactOptional(),
 });
-const importedKeySchema = recordSchema.extend({ quotaId: id.exactOptional() });
+const { status, createdAtMs, expiresAtMs, limits } = recordSchema.shape;
+const importedKeySchema = recordSchema.extend({
+  status: status.exactOptional(),
+  createdAtMs: createdAtMs.exactOptional(),
+  expiresAtMs: expiresAtMs.exactOptional(),
+  limits: limits.exactOptional(),
+  quotaId: id.exactOptional(),
+});
 
 export interface ApiKey extends Readonly<z.output<typeof recordSchema>> {
   readonly lastUsedAtMs: number | null;
@@ -86,7 +93,7 @@ export interface IssuedKey {
   readonly token: string;
 }
 
-/** A key from elsewhere, already hashed. */
+/** A key from elsewhere, already hashed. Members that are left out are those of the stored key, or those of a new one. */
 export type ImportedKey = Readonly<z.output<typeof importedKeySchema>>;
 
 /** The keys of an import: new ones, those that it changed, and those that were stored just so. */

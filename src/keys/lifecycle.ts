@@ -86,13 +86,21 @@ export function rotateKey(
 }
 
 /**
- * The key that an imported one becomes. `existing` is the key that has the same id or the same hash already: it is replaced
- * if both are the same, and keeps its quota and time of use. Throws KeyStateError if only one of the two is the same, or
- * if a revoked key would come back to life.
+ * The key that an imported one becomes. `existing` is the key that has the same id or the same hash already: if both are the
+ * same, it is changed as an edit changes it, and keeps what the import leaves out: an import that is made twice undoes no
+ * change of an operator. Throws KeyStateError if only one of the two is the same, or if a revoked key would come back to life.
  */
-export function adoptKey(imported: ImportedKey, existing: ApiKey | undefined): ApiKey {
+export function adoptKey(imported: ImportedKey, existing: ApiKey | undefined, nowMs: number): ApiKey {
   if (existing === undefined) {
-    return { ...imported, quotaId: imported.quotaId ?? imported.keyId, lastUsedAtMs: null };
+    return {
+      status: 'active',
+      createdAtMs: nowMs,
+      expiresAtMs: null,
+      limits: { perMinute: null, perHour: null },
+      quotaId: imported.keyId,
+      lastUsedAtMs: null,
+      ...imported,
+    };
   }
   if (existing.keyId !== imported.keyId) {
     throw new KeyStateError(`The hash of key ${imported.keyId} is already that of key ${existing.keyId}.`);
@@ -102,7 +110,8 @@ export function adoptKey(imported: ImportedKey, existing: ApiKey | undefined): A
       `There is already a key ${imported.keyId} with another hash. Import it under another keyId.`,
     );
   }
-  const adopted = { ...imported, quotaId: imported.quotaId ?? existing.quotaId, lastUsedAtMs: existing.lastUsedAtMs };
+  const { ownExpiresAtMs: _, ...withoutRotation } = existing;
+  const adopted = { ...(imported.expiresAtMs === undefined ? existing : withoutRotation), ...imported };
   if (existing.status === 'revoked' && adopted.status !== 'revoked') throw staysRevoked(existing);
   return adopted;
 }

@@ -124,7 +124,7 @@ export abstract class KeyDirectory {
   }
 
   /**
-   * Stores all of the keys or none. A key that is stored already is replaced if id and hash are the same, else it rejects
+   * Stores all of the keys or none. A key that is stored already is changed if id and hash are the same, else it rejects
    * with KeyStateError. Rejects with InvalidKeyError if there are more than 10,000. `isDryRun`: only counts, or rejects.
    */
   async importKeys(imported: readonly ImportedKey[], isDryRun = false): Promise<ImportedCounts> {
@@ -133,7 +133,7 @@ export abstract class KeyDirectory {
     }
     const [ids, hashes] = [imported.map(({ keyId }) => keyId), imported.map(({ hash }) => hash)];
     return this.#make(async () => {
-      const plan = planImport(imported, await this.stored(ids, hashes));
+      const plan = planImport(imported, await this.stored(ids, hashes), this.clock.nowMs());
       return isDryRun ? { ...plan, changes: [] } : plan;
     });
   }
@@ -156,7 +156,11 @@ export abstract class KeyDirectory {
 }
 
 /** Throws KeyStateError with every key that contradicts a stored one or an earlier one of the same import, by its place. */
-function planImport(imported: readonly ImportedKey[], stored: ReadonlyMap<KeyHash, StoredKey>): Plan<ImportedCounts> {
+function planImport(
+  imported: readonly ImportedKey[],
+  stored: ReadonlyMap<KeyHash, StoredKey>,
+  nowMs: number,
+): Plan<ImportedCounts> {
   const byHash = new Map<KeyHash, ApiKey>([...stored].map(([hash, { key }]) => [hash, key]));
   const byId = new Map<string, ApiKey>([...byHash.values()].map((key) => [key.keyId, key]));
   const adopted = new Map<KeyHash, ApiKey>();
@@ -166,7 +170,7 @@ function planImport(imported: readonly ImportedKey[], stored: ReadonlyMap<KeyHas
     const existing = byId.get(one.keyId) ?? byHash.get(one.hash);
     let key: ApiKey;
     try {
-      key = adoptKey(one, existing);
+      key = adoptKey(one, existing, nowMs);
     } catch (error) {
       if (!(error instanceof KeyStateError)) throw error;
       refusals.push(`keys[${index}]: ${error.message}`);

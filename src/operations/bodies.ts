@@ -96,7 +96,7 @@ export const IMPORT_LIMIT_BYTES = 1024 * 1024;
 export const importBody = (nowMs: number | null) =>
   z.strictObject({
     keys: z
-      .array(nowMs === null ? importedKeyBody(0) : z.unknown())
+      .array(nowMs === null ? importedKeyBody : z.unknown())
       .min(1)
       .max(MAX_IMPORTED_KEYS)
       .describe(`an array of 1 to ${MAX_IMPORTED_KEYS} keys`),
@@ -106,39 +106,40 @@ export const importBody = (nowMs: number | null) =>
  * One key of an import, or line of `evalgate keys import`. It may have expired already (K4: the holder of an issued key gets
  * 403, not 401).
  */
-export const importedKeyBody = (nowMs: number) =>
-  z
-    .strictObject({
-      keyId: keyMembers.id
-        .refine((text) => !looksLikeToken(text))
-        .meta({ description: `${ID}, and never a key itself`, writeOnly: true }),
-      hash: z
-        .string()
-        .regex(/^[0-9a-f]{64}$/i)
-        .transform((hash) => hash.toLowerCase())
-        .meta({ description: 'the SHA-256 of the key as 64 hexadecimal digits', writeOnly: true }),
-      name,
-      status: z.enum(KEY_STATUSES).default('active').describe(KEY_STATUSES.join(', ')),
-      workspaceIds,
-      scopes,
-      expiresAt: time.nullish().describe(`${TIME}, or null for never`),
-      createdAt: time.optional().describe(TIME),
-      limits: z
-        .strictObject({ perMinute: limit.optional(), perHour: limit.optional() })
-        .nullish()
-        .describe('an object of perMinute and perHour'),
-      quotaId: keyMembers.id.exactOptional().describe(ID),
-      ownExpiresAt: time
-        .nullish()
-        .describe(`only of a key that was rotated: when it would have ended without: ${TIME}, or null for never`),
-    })
-    .transform(({ expiresAt = null, createdAt = nowMs, limits, ownExpiresAt, ...rest }): ImportedKey => ({
-      ...rest,
-      expiresAtMs: expiresAt,
-      createdAtMs: createdAt,
+export const importedKeyBody = z
+  .strictObject({
+    keyId: keyMembers.id
+      .refine((text) => !looksLikeToken(text))
+      .meta({ description: `${ID}, and never a key itself`, writeOnly: true }),
+    hash: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/i)
+      .transform((hash) => hash.toLowerCase())
+      .meta({ description: 'the SHA-256 of the key as 64 hexadecimal digits', writeOnly: true }),
+    name,
+    status: z.enum(KEY_STATUSES).exactOptional().describe(KEY_STATUSES.join(', ')),
+    workspaceIds,
+    scopes,
+    expiresAt: time.nullish().describe(`${TIME}, or null for never`),
+    createdAt: time.optional().describe(TIME),
+    limits: z
+      .strictObject({ perMinute: limit.optional(), perHour: limit.optional() })
+      .nullish()
+      .describe('an object of perMinute and perHour'),
+    quotaId: keyMembers.id.exactOptional().describe(ID),
+    ownExpiresAt: time
+      .nullish()
+      .describe(`only of a key that was rotated: when it would have ended without: ${TIME}, or null for never`),
+  })
+  .transform(({ expiresAt, createdAt, limits, ownExpiresAt, ...rest }): ImportedKey => ({
+    ...rest,
+    ...(expiresAt !== undefined && { expiresAtMs: expiresAt }),
+    ...(createdAt !== undefined && { createdAtMs: createdAt }),
+    ...(limits !== undefined && {
       limits: { perMinute: limits?.perMinute ?? null, perHour: limits?.perHour ?? null },
-      ...(ownExpiresAt === undefined ? {} : { ownExpiresAtMs: ownExpiresAt }),
-    }));
+    }),
+    ...(ownExpiresAt !== undefined && { ownExpiresAtMs: ownExpiresAt }),
+  }));
 
 /** Whether a key itself stands in place of its id. An id is shown and logged; a key must never be. */
 export function looksLikeToken(text: string): boolean {
@@ -268,7 +269,7 @@ export const stateRecordBodies = (nowMs: number): Readonly<Record<StateRecord['k
   const upTo = (withinMs: number) =>
     `a time in ISO 8601 with its offset, up to ${new Date(nowMs + withinMs).toISOString()}`;
   return {
-    key: importedKeyBody(nowMs).transform((key) => ({ kind: 'key', key })),
+    key: importedKeyBody.transform((key) => ({ kind: 'key', key })),
     time: z
       .strictObject({
         class: z.enum(CACHE_CLASSES).describe(CACHE_CLASSES.join(', ')),

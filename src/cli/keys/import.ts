@@ -15,13 +15,14 @@ export function importKeysCommand(): Command {
     details: [
       'Each line is one JSON object: {"keyId", "hash", "name", "workspaceIds", "scopes"} and, if they differ from',
       'the defaults, "status", "expiresAt", "createdAt", "limits": {"perMinute", "perHour"} and "quotaId". The hash is the',
-      'SHA-256 of the whole key in hexadecimal. A key that is there already, with the same id and hash, is replaced.',
+      'SHA-256 of the whole key in hexadecimal. A key that is there already, with the same id and hash, becomes what its line',
+      'says; members that the line leaves out stay as they are, so a deprecated key stays deprecated.',
     ].join(' '),
     examples: ['evalgate keys import keys.jsonl', 'export-keys | evalgate keys import -'],
   })
     .argument('<file>', 'the file, or - for standard input')
     .action(async (file: string, _options, command: Command) => {
-      const lines = parseKeys(await readJsonLines(file), Date.now());
+      const lines = parseKeys(await readJsonLines(file));
       const result = await useKeyAdmin(command, (admin) => admin.importKeys(lines)).catch((error: unknown) => {
         throw error instanceof CliError ? withLineNumbers(error, lines) : error;
       });
@@ -40,13 +41,12 @@ function withLineNumbers(error: CliError, lines: readonly ImportLine[]): CliErro
 }
 
 /** The keys of all lines. Throws CliError with every fault of every line. */
-function parseKeys(lines: readonly JsonLine[], nowMs: number): readonly ImportLine[] {
-  const schema = importedKeyBody(nowMs);
+function parseKeys(lines: readonly JsonLine[]): readonly ImportLine[] {
   const lineOf = new Map<string, number>();
   const refused: string[][] = [];
   const keys: ImportLine[] = [];
   for (const { number, written } of lines) {
-    const checked = written === undefined ? { faults: [NOT_JSON] } : check(schema, written);
+    const checked = written === undefined ? { faults: [NOT_JSON] } : check(importedKeyBody, written);
     const faults = [...(checked.faults ?? repeats(checked.value, number, lineOf))];
     if (faults.length > 0) refused.push(faults.map((fault) => `  line ${number}: ${fault}`));
     else if (checked.faults === null) keys.push({ number, written, key: checked.value });

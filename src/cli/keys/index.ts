@@ -81,12 +81,15 @@ function showCommand(): Command {
 
 function listCommand(): Command {
   const examples = ['evalgate keys list', "evalgate keys list --json | jq -r '.keys[].keyId'"];
-  return keyCommand({ name: 'list', summary: 'list all keys, whatever their status', examples }).action(
-    async (_options, command: Command) => {
-      const keys = await useKeyAdmin(command, (admin) => admin.list());
-      print(command, { keys }, keyTable(keys));
-    },
-  );
+  return keyCommand({
+    name: 'list',
+    summary: 'list all keys, whatever their status',
+    details: 'With Redis, the time of the last use is up to 30 seconds late.',
+    examples,
+  }).action(async (_options, command: Command) => {
+    const keys = await useKeyAdmin(command, (admin) => admin.list());
+    print(command, { keys }, keyTable(keys));
+  });
 }
 
 interface KeyOptions {

@@ -394,6 +394,17 @@ describe('POST /api/keys/import', () => {
     expect(lines.slice(1000)).toEqual(['- keys[999]: given 7; allowed: a JSON object', '- and 2 more']);
   });
 
+  test('the same file again undoes no change of an operator to what it leaves out', async () => {
+    await importKeys(IMPORTED);
+    const changes = { status: 'deprecated', perMinute: 7, expiresAt: '2099-01-01T00:00:00.000Z' };
+    await call('PATCH', `/api/keys/${IMPORTED.keyId}`, changes);
+    const changed = await call('GET', `/api/keys/${IMPORTED.keyId}`);
+    expect((await importKeys(IMPORTED)).json).toEqual({ added: 0, replaced: 0, unchanged: 1 });
+    expect((await call('GET', `/api/keys/${IMPORTED.keyId}`)).json).toEqual(changed.json);
+    const rest = { ...IMPORTED, status: 'active', expiresAt: null, limits: null };
+    expect((await importKeys(rest)).json).toEqual({ added: 0, replaced: 1, unchanged: 0 });
+  });
+
   test('a large import is one audit entry of bounded size', async () => {
     const keys = Array.from({ length: 150 }, (_, index) => ({
       ...IMPORTED,
