@@ -187,7 +187,7 @@ export class RedisHealth {
     const exactAgain = 'quotas: exact over all processes again';
     health.add({ name: 'quota', okMessage: exactAgain, check: () => this.#checkQuota(redis.processes()) });
     const agreesAgain = 'the clock of this process agrees with that of Redis again';
-    health.add({ name: 'clock', okMessage: agreesAgain, check: () => checkClock(redis.clockAheadMs()) });
+    health.add({ name: 'clock', okMessage: agreesAgain, check: () => this.#checkClock(redis.clockAheadMs()) });
     const heardAgain = 'keys: changes arrive again';
     health.add({ name: 'keys', okMessage: heardAgain, check: () => this.#checkKeys(redis) });
   }
@@ -338,6 +338,19 @@ export class RedisHealth {
     );
   }
 
+  #checkClock(aheadMs: number): DependencyState {
+    if (aheadMs !== 0) {
+      return degraded(
+        'the clock of this process is not that of Redis: copies from the future are stale, and keys end at the wrong time',
+        `the clock of this process is ${clockText(aheadMs)} that of Redis: set the wrong one right`,
+        { fields: { clockAheadMs: aheadMs } },
+      );
+    }
+    if (this.#connectivity.state === 'disconnected')
+      return { status: 'unknown', detail: 'Redis does not say its time' };
+    return { status: 'ok', detail: 'agrees with that of Redis within two seconds' };
+  }
+
   #checkDisconnectedKeys({ graceMs, hasDemoKeys }: TrackedRedis): DependencyState {
     const allowed = hasDemoKeys ? 'only the demo keys are let in' : 'no key is let in';
     if (!this.#hadAnswered) {
@@ -360,16 +373,6 @@ export class RedisHealth {
       { deadlineMs: untilMs },
     );
   }
-}
-
-function checkClock(aheadMs: number): DependencyState {
-  if (aheadMs === 0) return { status: 'ok', detail: 'agrees with that of Redis within two seconds' };
-  const off = clockText(aheadMs);
-  return degraded(
-    'the clock of this process is not that of Redis: copies from the future are stale, and keys end at the wrong time',
-    `the clock of this process is ${off} that of Redis: set the wrong one right`,
-    { fields: { clockAheadMs: aheadMs } },
-  );
 }
 
 /** A Redis that refuses changes answers everything else: it never ceased to answer. */
