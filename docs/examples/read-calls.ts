@@ -8,6 +8,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const { EVALGATE_URL = 'http://127.0.0.1:8080', EVALGATE_KEY } = process.env;
+if (!EVALGATE_KEY) throw new Error('EVALGATE_KEY is not set: export the API key.');
 const URL_OF_API = EVALGATE_URL.replace(/\/+$/, '');
 const MAX_TRIES = 5;
 

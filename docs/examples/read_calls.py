@@ -14,7 +14,7 @@ from urllib.parse import urljoin
 from urllib.request import Request, urlopen
 
 URL = os.environ.get("EVALGATE_URL", "http://127.0.0.1:8080").rstrip("/")
-KEY = os.environ["EVALGATE_KEY"]
+KEY = os.environ.get("EVALGATE_KEY") or sys.exit("EVALGATE_KEY is not set: export the API key.")
 MAX_TRIES = 5
 
 
