@@ -15,8 +15,8 @@ const FLOORS = [
   ['cache'],
   ['upstream', 'config', 'keys', 'quota'],
   ['redis', 'transcript', 'sample', 'tracing'],
-  ['domain', 'log', 'server', 'time', 'version.ts'],
-  ['shares'],
+  ['domain', 'log', 'server', 'version.ts'],
+  ['shares', 'time'],
 ];
 
 /** Libraries, and the only files that know them. */

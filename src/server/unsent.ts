@@ -9,6 +9,7 @@
 import type { ServerResponse } from 'node:http';
 import { getHeapStatistics } from 'node:v8';
 import { RESERVE_PERCENT, Shares } from '../shares/shares.ts';
+import { Batches } from '../time/turns.ts';
 import type { CutReason } from './connections.ts';
 
 /** For a client to take some of its response; also for the whole of one, with the time that it takes at the least rate. */
@@ -16,8 +17,6 @@ const STALL_MS = 30_000;
 const MIN_BYTES_PER_MS = 10;
 const PIECE_BYTES = 256 * 1024;
 const SWEEP_MS = 250;
-/** For so long pieces are written in one turn of the event loop. */
-const TURN_MS = 5;
 
 const HEAP_SHARE = 1 / 8;
 const MAX_DEFAULT_BYTES = 256_000_000;
@@ -48,8 +47,8 @@ export class Unsent {
   readonly #shares: Shares;
   /** Oldest first. */
   readonly #sending = new Map<ServerResponse, Sending>();
-  /** Next pieces of responses, in the order of their turns. */
-  readonly #writes: (() => void)[] = [];
+  /** Responses whose client took the last piece. */
+  readonly #taken = new Batches();
   #sweep: NodeJS.Timeout | null = null;
 
   constructor(options: UnsentOptions) {
@@ -75,7 +74,7 @@ export class Unsent {
         offset += PIECE_BYTES;
         if (response.write(piece)) continue;
         this.#watch(response, holder, { bytes: body.length, inPieces: true });
-        response.once('drain', () => this.#goOn(response, write));
+        response.once('drain', () => void this.#goOn(response, write));
         return;
       }
       response.end(body.subarray(offset));
@@ -85,22 +84,15 @@ export class Unsent {
   }
 
   /**
-   * Writes the next piece of a response whose client took the last one, in a later turn of the event loop. The system takes
+   * Writes the next piece of a response whose client took the last one, in its turn of the event loop. The system takes
    * some megabytes of each response at once: without turns, a hundred large responses would hold the event loop together.
    */
-  #goOn(response: ServerResponse, write: () => void): void {
+  async #goOn(response: ServerResponse, write: () => void): Promise<void> {
     const sending = this.#sending.get(response);
     if (sending !== undefined) sending.progressMs = this.#options.nowMs();
-    // It may be cut before its turn.
-    const next = (): void => void (this.#sending.has(response) && write());
-    if (this.#writes.push(next) === 1) setImmediate(() => this.#writeNext());
-  }
-
-  #writeNext(): void {
-    const untilMs = performance.now() + TURN_MS;
-    do this.#writes.shift()?.();
-    while (this.#writes.length > 0 && performance.now() < untilMs);
-    if (this.#writes.length > 0) setImmediate(() => this.#writeNext());
+    await this.#taken.next();
+    // It may have been cut before its turn.
+    if (this.#sending.has(response)) write();
   }
 
   /** For a response that was not sent by `send`: whatever it still holds when it has ended. */

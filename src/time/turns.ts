@@ -26,7 +26,7 @@ export function createYield(): () => Promise<void> {
   };
 }
 
-/** So many go on in one turn of the event loop; each writes a response, which takes a tenth of a millisecond. */
+/** So many go on in one turn of the event loop; each writes some of a response, which takes a tenth of a millisecond. */
 const BATCH = 50;
 
 /** For many who have waited for the same thing: they go on in batches, each in a turn of its own. */
