@@ -22,6 +22,7 @@ import {
   secretFrom,
   wrongCall,
 } from './command.ts';
+import { systemCode } from '../log/error.ts';
 
 const TIMEOUT_MS = 15_000;
 
@@ -202,6 +203,5 @@ const TIMED_OUT = 'no answer in time';
 /** Why fetch() got no response: the code of the system's error if there is one. */
 export function reasonOf(error: unknown): string {
   if (error instanceof DOMException && error.name === 'TimeoutError') return TIMED_OUT;
-  const cause = error instanceof Error ? error.cause : undefined;
-  return cause instanceof Error && 'code' in cause ? String(cause.code) : 'the connection failed';
+  return systemCode(error instanceof Error ? error.cause : null) ?? 'the connection failed';
 }

@@ -5,6 +5,7 @@ import { StartError } from '../server/server.ts';
 import { VERSION } from '../version.ts';
 import { CliError, makeGroup } from './command.ts';
 import { write, writeJson } from './output.ts';
+import { messageOf } from '../log/error.ts';
 
 /** In the order of the help. Each is loaded only when it is run: a gateway needs none of the others. */
 const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
@@ -71,7 +72,7 @@ const SELF_EXPLAINING = [CliError, ConfigError, CommanderError, StartError];
 function report(error: unknown, argv: readonly string[]): void {
   const isExplained = SELF_EXPLAINING.some((kind) => error instanceof kind);
   const stack = error instanceof Error && !isExplained ? error.stack : undefined;
-  const message = stack ?? (error instanceof Error ? error.message : String(error));
+  const message = stack ?? messageOf(error);
   // Commander has printed its errors already.
   if (!(error instanceof CommanderError)) write('stderr', `${message}\n`);
   if (argv.includes('--json')) writeJson({ error: { message } }, 2);

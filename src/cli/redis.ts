@@ -11,6 +11,7 @@ import { askNode } from '../redis/open-connection.ts';
 import { HandshakeError, replyCode } from '../redis/errors.ts';
 import { systemTimers, withDeadline } from '../time/timers.ts';
 import { CliError } from './command.ts';
+import { messageOf, systemCode } from '../log/error.ts';
 
 /** Longer than a request of the gateway may wait, and short enough for a user at a terminal. */
 const ANSWER_WITHIN_MS = 5000;
@@ -78,11 +79,7 @@ async function untilUp(link: RedisLink): Promise<void> {
 
 /** The reason of a failed command or connection: the code of the system's error, or the text of the reply. */
 export function redisReason(error: unknown): string {
-  return systemCode(error) ?? (error instanceof Error ? error.message : String(error));
-}
-
-function systemCode(error: unknown): string | null {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
+  return systemCode(error) ?? messageOf(error);
 }
 
 interface Explanation {

@@ -5,6 +5,7 @@ import { createSampleData } from '../sample/data.ts';
 import { FAULT_OPTIONS, type Faults, MISBEHAVIOURS } from '../sample/faults.ts';
 import { SampleUpstream } from '../sample/server.ts';
 import { CliError, integerBetween, makeCommand, parser, print, secretFrom } from './command.ts';
+import { systemCode } from '../log/error.ts';
 
 const DEFAULT_TOKEN = 'sample-token';
 
@@ -61,7 +62,7 @@ async function run(
   const data = createSampleData({ seed, evaluations });
   const store = new SampleUpstream({ data, token, latency, faults, seed });
   const { url } = await store.listen(port, host).catch((error: unknown) => {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+    const code = systemCode(error) ?? 'unknown error';
     throw new CliError(`It cannot listen on ${host}:${port} (${code}). Give another --port or --host.`);
   });
   const { workspaceIds } = data;

@@ -11,6 +11,7 @@ import { spokenLine } from '../transcript/speakers.ts';
 import type { ParsedTranscript } from '../transcript/turn-writer.ts';
 import { CliError, makeCommand, print } from './command.ts';
 import { columns, countText } from './format.ts';
+import { systemCode } from '../log/error.ts';
 
 /** So much is shown; --json has all. */
 const MAX_SHOWN_POINTS = 70;
@@ -68,7 +69,7 @@ function readFileOrThrow(path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (error) {
-    const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    const reason = systemCode(error) ?? 'unknown';
     throw new CliError(`${path}: it cannot be read (${reason}); give the path of a file, or - for standard input`);
   }
 }

@@ -1,4 +1,5 @@
 /** Faults of a configuration, for the person who wrote it: all at once, each with its place and with what was meant. */
+import { systemCode } from '../log/error.ts';
 
 export interface ConfigFault {
   /** The environment variable, or the member's path and its file: `server.port (my.yaml)`. */
@@ -30,7 +31,7 @@ function formatFault({ name, given, problem, allowed }: ConfigFault): string {
 
 /** Why a file could not be read, without its path. */
 export function reasonOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+  const code = systemCode(error) ?? 'unknown error';
   const known: Readonly<Record<string, string>> = {
     ENOENT: 'there is no such file',
     EACCES: 'this user may not read it',

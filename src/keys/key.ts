@@ -1,6 +1,7 @@
 /** API keys: what a key is, what it may do, the rules of its members, and the record that a registry stores. */
 import { z } from 'zod';
 import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
+import { messageOf } from '../log/error.ts';
 
 /** Lower-case hex SHA-256 of the whole token: the only form in which a key is ever stored (K2: no token is stored). */
 export type KeyHash = string;
@@ -165,8 +166,7 @@ export function deserializeKey(record: string, hash: KeyHash, lastUsedAtMs: numb
     if (key.hash !== hash) throw new Error('it holds another hash than it is stored under');
     return { ...key, lastUsedAtMs };
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    const message = `The record of the key with the hash ${hash.slice(0, 12)}... is broken: ${reason}`;
+    const message = `The record of the key with the hash ${hash.slice(0, 12)}... is broken: ${messageOf(error)}`;
     throw new RegistryUnavailableError(message, { cause: error });
   }
 }

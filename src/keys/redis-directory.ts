@@ -26,6 +26,7 @@ import {
   serializeKey,
 } from './key.ts';
 import { type KeyChange, KeyDirectory, type StoredKey } from './registry.ts';
+import { messageOf } from '../log/error.ts';
 
 const RECORDS = registryKey('records');
 const IDS = registryKey('ids');
@@ -243,9 +244,8 @@ async function answered<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer;
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
     throw new RegistryUnavailableError(
-      replyCode(error) === 'OOM' ? 'Redis is out of memory' : `Redis cannot be asked for keys: ${reason}`,
+      replyCode(error) === 'OOM' ? 'Redis is out of memory' : `Redis cannot be asked for keys: ${messageOf(error)}`,
       { cause: error },
     );
   }

@@ -13,6 +13,7 @@ import { type Timers, withDeadline } from '../time/timers.ts';
 import { type ApiKey, type KeyHash, type KeyStatus, RegistryUnavailableError, SCOPES } from './key.ts';
 import { KeyCache } from './key-cache.ts';
 import type { KeyLookup } from './registry.ts';
+import { messageOf } from '../log/error.ts';
 
 /** Look-ups of one second that were in vain or have no answer yet. One that finds a key makes room at once. */
 const LOOKUPS_PER_SECOND = 10;
@@ -107,8 +108,7 @@ export class StoreLookup implements KeyLookup {
       this.#lookUps.delete(lookUp);
       return toApiKey(hash, record);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      throw new RegistryUnavailableError(`The store cannot be asked for a key: ${reason}`, { cause: error });
+      throw new RegistryUnavailableError(`The store cannot be asked for a key: ${messageOf(error)}`, { cause: error });
     }
   }
 

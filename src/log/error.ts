@@ -1,4 +1,14 @@
-/** How errors are logged: what happened and where, never the request they were about. Pure. */
+/** What is said of an error: its code, its text, and in the log where it happened, never the request it was about. Pure. */
+
+/** The code of an error of the system or of Node, such as `ENOENT`; null for one that has none. */
+export function systemCode(error: unknown): string | null {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
+}
+
+/** The private text of what was thrown. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}
 
 interface LoggedError {
   readonly type: string;
@@ -30,7 +40,7 @@ function describe(thrown: unknown, causesLeft: number): LoggedError {
   return {
     type: thrown.name,
     message: publicPart(thrown.message.slice(0, MAX_MESSAGE_LENGTH)),
-    code: 'code' in thrown && typeof thrown.code === 'string' ? thrown.code : undefined,
+    code: systemCode(thrown) ?? undefined,
     stack: framesOf(thrown.stack),
     cause: inner(thrown.cause),
     errors: errors.length === 0 ? undefined : errors.filter((error) => error !== undefined),

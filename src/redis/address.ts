@@ -6,6 +6,7 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { type ConnectionOptions, createSecureContext } from 'node:tls';
 import { isDeepStrictEqual } from 'node:util';
+import { systemCode } from '../log/error.ts';
 
 export interface RedisNode {
   readonly host: string;
@@ -193,7 +194,7 @@ function readOrRefuse(path: string, option: string, read: ReadTlsFile): string {
   try {
     return read(path);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
+    const code = systemCode(error) ?? 'unreadable';
     throw new RedisAddressError(`the file of its option ${option} can't be read (${code})`, { cause: error });
   }
 }

@@ -18,6 +18,7 @@ import {
 } from './open-connection.ts';
 import { endAfterAnswers, RedisSubscriber } from './pubsub.ts';
 import { beforeDeadline } from './request-wait.ts';
+import { messageOf } from '../log/error.ts';
 
 /** `state`: keys, quotas, the purge log and all that operators set. `cache`: only the response cache. */
 export type RedisRole = 'state' | 'cache';
@@ -41,7 +42,7 @@ export async function afterChange(run: () => Promise<void>): Promise<void> {
   try {
     await run();
   } catch (error) {
-    throw new Error(`after the change: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new Error(`after the change: ${messageOf(error)}`, { cause: error });
   }
 }
 

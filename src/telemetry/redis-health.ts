@@ -12,6 +12,7 @@ import type { Connectivity } from '../redis/connectivity.ts';
 import { type Refusal, refusalOf } from '../redis/refusal.ts';
 import { settingsOf } from '../redis/settings.ts';
 import { degraded, type DependencyState, type Health } from './health.ts';
+import { systemCode } from '../log/error.ts';
 
 /** So many logs of quotas are named in `/readyz`. */
 const NAMED_LOGS = 3;
@@ -382,9 +383,7 @@ function whenOver(refusal: Refusal | null): { readonly overMessage?: string } {
 
 /** The code of a reply or of a system's error. Never its text, which names the address. */
 function codeOf(error: unknown): string | null {
-  const reply = replyCode(error);
-  if (reply !== null) return reply;
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
+  return replyCode(error) ?? systemCode(error);
 }
 
 function describeExcess({ limit, usedBytes, maxBytes }: BudgetExcess): string {
