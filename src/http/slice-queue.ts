@@ -2,19 +2,17 @@
 import { nextTurn } from '../time/turns.ts';
 import type { Slices } from '../transcript/slices.ts';
 
-interface Job {
-  /** Runs a slice; false if it was the last. */
-  runSlice(): boolean;
-}
+/** Runs a slice of a computation; false if it was the last. */
+type RunSlice = () => boolean;
 
 /**
- * In each turn of the event loop that the process's long work takes, one slice of one computation is run. API keys take turns, slice by slice; the computations
- * of one key are run one after another. So a key with many long computations lengthens another key's by a factor of two
- * at most, and what they hold while they run is bounded by the number of keys.
+ * One slice of one computation is run in each turn that the process's long work takes. API keys take turns, slice by slice;
+ * the computations of one key are run one after another. So a key with many long computations lengthens another key's by a
+ * factor of two at most, and what they hold while they run is bounded by the number of keys.
  */
 export class SliceQueue {
   /** The jobs of each key, the key whose turn is next first. A key without jobs is not there. */
-  readonly #jobs = new Map<string, Job[]>();
+  readonly #jobs = new Map<string, RunSlice[]>();
   #isRunning = false;
 
   /**
@@ -24,7 +22,7 @@ export class SliceQueue {
   run<T>(keyId: string, begin: () => Slices<T>, signal?: AbortSignal): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     let slices: Slices<T> | null = null;
-    const runSlice = (): boolean => {
+    const runSlice: RunSlice = () => {
       try {
         signal?.throwIfAborted();
         slices ??= begin();
@@ -37,8 +35,8 @@ export class SliceQueue {
       return false;
     };
     const waiting = this.#jobs.get(keyId);
-    if (waiting === undefined) this.#jobs.set(keyId, [{ runSlice }]);
-    else waiting.push({ runSlice });
+    if (waiting === undefined) this.#jobs.set(keyId, [runSlice]);
+    else waiting.push(runSlice);
     if (!this.#isRunning) void this.#takeTurns();
     return promise;
   }
@@ -49,8 +47,8 @@ export class SliceQueue {
     for (let [next] = this.#jobs; next !== undefined; [next] = this.#jobs) {
       const [keyId, jobs] = next;
       this.#jobs.delete(keyId);
-      const [job] = jobs;
-      if (job !== undefined && !job.runSlice()) jobs.shift();
+      const [runSlice] = jobs;
+      if (runSlice?.() === false) jobs.shift();
       // Behind the keys that have waited longer.
       if (jobs.length > 0) this.#jobs.set(keyId, jobs);
       await nextTurn();
