@@ -1,7 +1,7 @@
 /** HTTP servers with limits on their clients, and a drain that lets requests in flight finish. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate } from 'node:timers/promises';
 import { type ConnectionHooks, Connections, isIdle } from './connections.ts';
 import { type ClientErrorReport, type ErrorBody, UnparsedRequests } from './unparsed-requests.ts';
 import { defaultUnsentBytes, Unsent } from './unsent.ts';
@@ -22,13 +22,14 @@ export interface Address {
   readonly port: number;
 }
 
+const MAX_HEADER_BYTES = 16_384;
+
 const DEFAULT_LIMITS = {
   /** For the headers of a request, and for the whole request. */
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 10_000,
   /** For an idle connection; longer than that of common balancers, so that they close first. */
   keepAliveTimeoutMs: 75_000,
-  maxHeaderBytes: 16_384,
   /** For one more, an idle one is closed; if none idles, the new one. */
   maxConnections: 10_000,
   /** The same for the connections of one address. */
@@ -74,7 +75,7 @@ export async function listen(handler: RequestHandler, address: Address, options:
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
     keepAliveTimeout: limits.keepAliveTimeoutMs,
-    maxHeaderSize: limits.maxHeaderBytes,
+    maxHeaderSize: MAX_HEADER_BYTES,
     connectionsCheckingInterval: CHECK_INTERVAL_MS,
     // Checked here instead: Node's own 400 would have no body.
     requireHostHeader: false,
@@ -165,7 +166,7 @@ async function close(server: Server, connections: Connections, graceMs: number):
 async function closeIdle(connections: Connections, deadlineMs: number): Promise<void> {
   for (const [socket, connection] of connections) {
     if (!isIdle(connection) || performance.now() >= deadlineMs) continue;
-    await nextTurn();
+    await setImmediate();
     if (isIdle(connection)) socket.destroy();
   }
 }
@@ -184,7 +185,7 @@ async function drainAcceptQueue(server: Server, deadlineMs: number): Promise<voi
     quietTurns = -1;
   };
   server.on('connection', onConnection);
-  for (; quietTurns < QUIET_TURNS && performance.now() < deadlineMs; quietTurns += 1) await nextTurn();
+  for (; quietTurns < QUIET_TURNS && performance.now() < deadlineMs; quietTurns += 1) await setImmediate();
   server.off('connection', onConnection);
 }
 

@@ -38,15 +38,15 @@ export interface DocumentOptions {
   readonly surfaces?: readonly Surface[];
   /** Where the API is, without `/v1` or `/v2`. Default `/`: the server that the document came from. */
   readonly serverUrl?: string;
-  /** Those that the responses announce; by default none. */
-  readonly deprecations?: readonly Deprecation[];
+  /** Those that the responses announce. */
+  readonly deprecations: readonly Deprecation[];
 }
 
 export function buildOpenApiDocument({
   limits,
   surfaces = ['v1', 'v2'],
   serverUrl = '/',
-  deprecations = [],
+  deprecations,
 }: DocumentOptions): OpenApiDocument {
   const routes = [...V1_ROUTES, ...V2_ROUTES].filter(({ surface }) => surfaces.includes(surface));
   return createDocument(
