@@ -11,6 +11,7 @@ import type { CacheClass, TtlControl, TtlPolicy } from '../cache/ttl-policy.ts';
 import type { WhatIf } from '../cache/what-if/what-if.ts';
 import type { Clock } from '../time/clock.ts';
 import type { NamedToken, Role } from '../config/admin-tokens.ts';
+import type { Logger } from '../log/logger.ts';
 import { RegistryUnavailableError } from '../keys/key.ts';
 import type { KeyDirectory } from '../keys/registry.ts';
 import type { RequestLimiter } from '../keys/request-limiter.ts';
@@ -73,13 +74,7 @@ export interface AdminOptions extends Pick<ExplainParts, 'flightOf' | 'lastMissO
   readonly instances: Instances;
   readonly audit: Audit;
   readonly clock: Clock;
-  readonly log: AdminLog;
-}
-
-/** Logs refusals and failures; a pino logger is one. */
-interface AdminLog {
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
+  readonly log: Pick<Logger, 'warn' | 'error'>;
 }
 
 export interface AdminState {
