@@ -77,26 +77,6 @@ describe('a time that is set', () => {
   });
   const read = async () => [(await gateway.get(LIST, { key })).headers['cache-status'], gateway.store.calls('list')];
 
-  test('C2: rules what is stored already, at once, and so does a reset', async () => {
-    expect(await read()).toEqual(['evalgate; fwd=uri-miss; stored', 1]);
-    gateway.clock.advance(20_000);
-    expect(await read()).toEqual([expect.stringMatching(/; hit; ttl=\d$/), 1]);
-
-    // Shorter: the copy of 20 s has expired, and there is no time in which it may be served stale.
-    expect((await put({ fresh: '10s', stale: '0s', error: '0s' })).status).toBe(200);
-    expect(await read()).toEqual(['evalgate; fwd=stale; stored', 2]);
-
-    // Longer: a copy of 40 s, which the configuration's 30 s would have ended, is fresh.
-    await put({ fresh: '10m' });
-    gateway.clock.advance(40_000);
-    expect(await read()).toEqual([expect.stringMatching(/; hit; ttl=\d{3}$/), 2]);
-
-    const answer = await reset();
-    expect([answer.status, answer.json]).toMatchObject([200, LIST_BY_DEFAULT]);
-    expect((await read())[0]).toMatch(/^evalgate; hit; ttl=-1\d; detail=stale-while-revalidate$/);
-    await gateway.store.waitForCalls(3, 'list');
-  });
-
   test('of 0s for all three ends the caching of the class', async () => {
     await put({ fresh: '0s', stale: '0s', error: '0s' });
     expect(await read()).toEqual(['evalgate; fwd=uri-miss', 1]);

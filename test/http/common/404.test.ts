@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import { forFile } from '../../support/opened.ts';
-import { type EndpointRow, GET_RUBRIC, PARTS, SINGLE_READS } from './endpoints.ts';
+import { type EndpointRow, PARTS, SINGLE_READS } from './endpoints.ts';
 import { uncountedHeaders } from './headers.ts';
 import { keyFor, newSubject, putSubject, readerOf, type Subject } from './subject.ts';
 
@@ -92,17 +92,4 @@ test.each(PARTS)('Q9, K7: a part that is not ready answers as one of no evaluati
   for (const table of ['transcripts', 'scoredCards', 'dealInsights'] as const) gateway.store[table].delete(subject.id);
   const none = await readerOf(gateway, endpoint, { subject: newSubject(subject.workspaceId) });
   expectAlike(await ask(), await none.ask(), endpoint);
-});
-
-test('C1: remembered absence costs one call to the store in 15 s, and is looked for again after them', async () => {
-  const { subject, ask } = await readerOf(gateway, GET_RUBRIC, { subject: newSubject() });
-  const before = gateway.store.calls('rubric');
-  expectNotFound(await ask(), GET_RUBRIC);
-  gateway.clock.advance(13_000);
-  expectNotFound(await ask(), GET_RUBRIC);
-  expect(gateway.store.calls('rubric') - before).toBe(1);
-  putSubject(gateway.store, subject);
-  gateway.clock.advance(2000);
-  expect((await ask()).status).toBe(200);
-  expect(gateway.store.calls('rubric') - before).toBe(2);
 });

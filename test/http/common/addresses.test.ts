@@ -204,8 +204,9 @@ describe('A3: on every response', () => {
     },
   );
 
-  test.each(['', ' ', '0'.repeat(65), 'a b', 'a,b', 'é', 'a\tb', '<script>', 'a/b', '%41', '{}', 'a;b', "a'b"])(
-    'an X-Request-Id that is not of the form is replaced, here and to the store: %j',
+  const KEY = `evg_${'a'.repeat(38)}`;
+  test.each(['', ' ', '0'.repeat(65), 'a b', 'a,b', 'é', 'a\tb', '<script>', 'a/b', '%41', '{}', 'a;b', "a'b", KEY])(
+    'an X-Request-Id that is not of the form, or a key (K2), is replaced, here and to the store: %j',
     async (id) => {
       const { ask } = await readerOf(gateway, LIST_CALLS);
       const reply = await ask({ headers: { 'x-request-id': id } });

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { startTestGateway } from '../../support/gateway.ts';
 import { forFile } from '../../support/opened.ts';
-import { ENDPOINTS, LIST_CALLS } from './endpoints.ts';
+import { ENDPOINTS } from './endpoints.ts';
 import { uncountedHeaders } from './headers.ts';
 import { newSubject, putSubject, readerOf } from './subject.ts';
 
@@ -28,21 +28,4 @@ describe.each(ENDPOINTS)('$name', (endpoint) => {
     expect(get.headers['cache-status']).toMatch(/^evalgate; hit; ttl=\d+$/);
     expect(get.bytes.length).toBe(Number(head.headers['content-length']));
   });
-});
-
-test('A2: HEAD with a bad query is a 400', async () => {
-  const { ask } = await readerOf(gateway, LIST_CALLS);
-  const [get, head] = [await ask({ query: '?page=0' }), await ask({ query: '?page=0', method: 'HEAD' })];
-  expect([head.status, head.bytes.length]).toEqual([400, 0]);
-  expect(uncountedHeaders(head)).toEqual(uncountedHeaders(get));
-});
-
-test('K8: HEAD counts as GET does', async () => {
-  const { ask } = await readerOf(gateway, LIST_CALLS, { perMinute: 3, perHour: 3 });
-  const remaining: unknown[] = [];
-  for (const method of ['HEAD', 'GET', 'HEAD', 'HEAD']) {
-    const { status, headers } = await ask({ method });
-    remaining.push(`${status} ${String(headers['x-ratelimit-remaining'])}`);
-  }
-  expect(remaining).toEqual(['200 2', '200 1', '200 0', '429 0']);
 });

@@ -35,7 +35,7 @@ export function cachingOf(reply: WithHeaders): Record<string, unknown> {
 }
 
 /** Every header but those that differ from request to request by their nature. */
-export function steadyHeaders({ headers }: WithHeaders): Record<string, unknown> {
+function steadyHeaders({ headers }: WithHeaders): Record<string, unknown> {
   const { date: _date, 'x-request-id': _requestId, ...steady } = headers;
   return steady;
 }

@@ -126,25 +126,6 @@ describe('one line a request', () => {
     });
   });
 
-  test('one line when the store begins to fail and one when it answers again', async () => {
-    const about = (): readonly unknown[] =>
-      gateway.logLines
-        .map((line) => lineSchema.parse(JSON.parse(line))['msg'])
-        .filter((msg) => msg === 'the store is failing' || msg === 'the store answers again');
-    const callStore = () => gateway.get(GET_CALL.path(newSubject()), { key: key.token });
-    gateway.clock.advance(5000);
-    await callStore();
-    const before = about().length;
-    const end = gateway.store.fail(502);
-    for (let call = 0; call < 3; call += 1) await callStore();
-    end();
-    expect(about().slice(before)).toEqual(['the store is failing']);
-    // It is believed once it has not failed for so long.
-    gateway.clock.advance(5000);
-    for (let call = 0; call < 3; call += 1) await callStore();
-    expect(about().slice(before)).toEqual(['the store is failing', 'the store answers again']);
-  });
-
   test('a client that goes away before its answer', async () => {
     const gate = gateway.store.hold();
     const before = gateway.store.calls();

@@ -14,7 +14,6 @@ import {
   GET_REPORT,
   LIST_CALLS,
   LIST_REPORTS,
-  SINGLE_READS,
   TEXTS,
 } from './endpoints.ts';
 import { RATE_LIMIT_NAMES, rateLimitOf, uncountedHeaders } from './headers.ts';
@@ -305,11 +304,4 @@ test.each([
     '500': 'store_unavailable',
   };
   expect(replies[0]?.headers['x-error-code']).toBe(codes[row[0]]);
-});
-
-test.each(SINGLE_READS)('A2: HEAD of what is not there is a 404 without a body: $name', async (endpoint) => {
-  const { ask } = await readerOf(gateway, endpoint, { subject: newSubject() });
-  const [get, head] = [await ask(), await ask({ method: 'HEAD' })];
-  expect([get.status, head.status, head.bytes.length]).toEqual([404, 404, 0]);
-  expect(uncountedHeaders(head)).toEqual(uncountedHeaders(get));
 });

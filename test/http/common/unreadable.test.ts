@@ -79,16 +79,3 @@ test('a request gets its own answer, whatever follows it on the connection', asy
   gate.release();
   expect((await reply).status).toBe(200);
 });
-
-test('K2: a key that is sent as a request id is not taken for one', async () => {
-  const key = await gateway.issueKey();
-  const reply = await gateway.get('/v2/calls', { key, headers: { 'X-Request-Id': key } });
-  expect(reply.headers['x-request-id']).not.toContain('evg_');
-});
-
-test.each(['??pageSize=1', '??'])('Q4: in %s the second question mark is part of a name', async (query) => {
-  const key = await gateway.issueKey();
-  const reply = await gateway.get(`/v2/calls${query}`, { key });
-  expect(reply.status).toBe(400);
-  expect(reply.text).toContain("Unknown query parameter '?");
-});
