@@ -4,6 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import * as fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import { metricOf } from '../support/admin.ts';
 import { cases } from '../support/cases.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { aTranscript, WORKSPACE_A } from '../support/records.ts';
@@ -29,18 +30,12 @@ function dial(url: string, bytes: string, localAddress = '127.0.0.1'): Socket {
   return socket;
 }
 
-async function sampleOf({ admin }: TestGateway, name: string): Promise<number> {
-  const { text } = await admin('GET', '/metrics');
-  const line = text.split('\n').find((one) => one.startsWith(`${name} `));
-  return Number(line?.slice(name.length + 1) ?? 0);
-}
-
 function cut(gateway: TestGateway, reason: string): Promise<number> {
-  return sampleOf(gateway, `evalgate_http_connections_cut_total{reason="${reason}"}`);
+  return metricOf(gateway, `evalgate_http_connections_cut_total{reason="${reason}"}`);
 }
 
 async function waitFor(gateway: TestGateway, name: string, isThere: (value: number) => boolean): Promise<void> {
-  await vi.waitFor(async () => expect(await sampleOf(gateway, name)).toSatisfy(isThere), { timeout: 15_000 });
+  await vi.waitFor(async () => expect(await metricOf(gateway, name)).toSatisfy(isThere), { timeout: 15_000 });
 }
 
 const GET_NOWHERE = 'GET /elsewhere HTTP/1.1\r\nHost: a\r\n\r\n';
@@ -89,7 +84,7 @@ describe('answers that are not taken', () => {
     }
     busy.push(ask(keys.busy));
     await vi.waitFor(async () => expect(await cut(gateway, 'unsent')).toBe(1), { timeout: 15_000 });
-    expect(await sampleOf(gateway, 'evalgate_http_unsent_bytes')).toBeLessThan(30_000_000);
+    expect(await metricOf(gateway, 'evalgate_http_unsent_bytes')).toBeLessThan(30_000_000);
     // It notices once it has read what the system holds.
     await vi.waitUntil(() => busy[0]?.resume().destroyed, { timeout: 15_000 });
     // The other key's answer comes whole once it is taken.
@@ -245,7 +240,7 @@ describe('as many connections as there may be', () => {
     await idle(gateway, '127.0.0.3');
     await vi.waitUntil(() => third?.destroyed);
     expect([other, first].map((socket) => socket?.destroyed)).toEqual([false, false]);
-    expect([await cut(gateway, 'idle'), await sampleOf(gateway, 'evalgate_http_connections_dropped_total')]).toEqual([
+    expect([await cut(gateway, 'idle'), await metricOf(gateway, 'evalgate_http_connections_dropped_total')]).toEqual([
       2, 0,
     ]);
   });
@@ -279,7 +274,7 @@ describe('as many connections as there may be', () => {
       const late = dial(gateway.publicUrl, GET_NOWHERE);
       late.resume();
       await vi.waitUntil(() => late.destroyed);
-      expect(await sampleOf(gateway, 'evalgate_http_connections_dropped_total')).toBeGreaterThan(0);
+      expect(await metricOf(gateway, 'evalgate_http_connections_dropped_total')).toBeGreaterThan(0);
     });
     half.write('t: a\r\n\r\n');
     await once(half, 'data');

@@ -1,6 +1,6 @@
 /** Changes of operators while Redis is slow or dies, and what the audit of the fleet then has. */
-import { createHash } from 'node:crypto';
 import { beforeEach, expect, test, vi } from 'vitest';
+import { hashToken } from '../../src/keys/token.ts';
 import { auditOf, logOf, messageOf, readinessOf, TOKENS } from '../support/admin.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { WORKSPACE_A } from '../support/records.ts';
@@ -43,7 +43,7 @@ async function whileWritesWait(run: () => Promise<void>): Promise<void> {
   }
 }
 
-const HASH = createHash('sha256').update('imported').digest('hex');
+const HASH = hashToken('imported');
 const IMPORTED = { keyId: 'k_2', hash: HASH, name: 'i', workspaceIds: [WORKSPACE_A], scopes: ['calls.read'] };
 const WANTED = { name: 'n', workspaceIds: [WORKSPACE_A], scopes: ['calls.read'] };
 

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { metricOf } from '../support/admin.ts';
 import { GET_CALL, GET_CALL_TRANSCRIPT, GET_REPORT_TRANSCRIPT, LIST_CALLS } from '../http/common/endpoints.ts';
 import { putSubject } from '../http/common/subject.ts';
 import { BACKENDS, World, containing, HIT, MISS, ON_ERROR, type Reader, STALE } from '../support/world.ts';
@@ -27,8 +28,7 @@ async function createHerd(reader: Reader) {
     let open = 0;
     for (const gateway of world.gateways) {
       expect((await reader.explain(gateway)).flight.since).not.toBeNull();
-      const { text } = await gateway.admin('GET', '/metrics');
-      open += Number(/evalgate_http_connections\{listener="public"\} (\d+)/.exec(text)?.[1]);
+      open += await metricOf(gateway, 'evalgate_http_connections{listener="public"}');
     }
     expect(open).toBeGreaterThanOrEqual(asked.length);
   });

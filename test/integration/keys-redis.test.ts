@@ -1,6 +1,7 @@
 /** Keys in Redis: the records that lie there, and what several gateways know of each other's changes. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { metricOf, readinessOf } from '../support/admin.ts';
 import { forFile, forTest } from '../support/opened.ts';
 import { z } from 'zod';
 import { hashToken, newToken } from '../../src/keys/token.ts';
@@ -249,11 +250,10 @@ test('a key that is lost with the data of Redis was good: its 401 names it, and 
     // A stranger's key was never good.
     await use(a, newToken());
   }
-  const { text: readiness } = await a.admin('GET', '/readyz');
-  const answers = readiness.split('\n').find((line) => line.includes('"answers"')) ?? '';
-  expect(answers).toContain('of answers are 401 for keys that were good within the hour');
+  expect((await readinessOf(a)).of('answers')?.detail).toContain(
+    'of answers are 401 for keys that were good within the hour',
+  );
   const refused = a.logLines.filter((line) => line.includes('"status":401') && line.includes(keyId));
   expect(refused.length).toBeGreaterThanOrEqual(20);
-  const { text } = await a.admin('GET', '/metrics');
-  expect(text).toContain(`evalgate_known_keys_refused_total ${refused.length}\n`);
+  expect(await metricOf(a, 'evalgate_known_keys_refused_total')).toBe(refused.length);
 });

@@ -5,6 +5,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, describe, expect, test, vi } from 'vitest';
+import { samplesOf } from '../support/admin.ts';
 import { systemClock } from '../../src/time/clock.ts';
 import { FailoverLimiter } from '../../src/quota/failover.ts';
 import { RedisLink } from '../../src/redis/connection.ts';
@@ -135,7 +136,7 @@ test.skipIf(!isOneServer)(
     expect(await dependency(far, 'quota')).toBe(
       'degraded: Redis does not decide: this process goes on with its share, one of 3',
     );
-    expect((await far.admin('GET', '/metrics')).text).toMatch(/^evalgate_quota_exact 0$/m);
+    expect(await samplesOf(far, 'evalgate_quota_exact')).toEqual({ evalgate_quota_exact: 0 });
     expect(await dependency(near, 'quota')).toBe('ok: exact over all processes');
     proxy.release();
     await quotasAreExact(far);

@@ -1,9 +1,8 @@
 /** The log lines about an unsuitable Redis, and the addresses that a gateway refuses. */
 import type { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { z } from 'zod';
 import { loadConfig } from '../../src/config/load.ts';
-import { configFile } from '../support/admin.ts';
+import { configFile, linesOf } from '../support/admin.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { redisIsWell, WITHIN } from '../support/world.ts';
 import { connectWhenUp } from '../support/redis/client.ts';
@@ -37,12 +36,10 @@ async function start(env: Readonly<Record<string, string>> = {}): Promise<TestGa
   return gateway;
 }
 
-const lineSchema = z.object({ level: z.string(), msg: z.string() });
-
 /** Warnings and errors about how Redis is set. */
-function warnings({ logLines }: TestGateway): readonly string[] {
-  const lines = logLines.map((line) => lineSchema.parse(JSON.parse(line)));
-  return lines.filter(({ msg }) => msg.startsWith('The Redis of ')).map(({ level, msg }) => `${level}: ${msg}`);
+function warnings(of: TestGateway): readonly string[] {
+  const lines = linesOf(of).filter(({ msg }) => msg.startsWith('The Redis of '));
+  return lines.map(({ level, msg }) => `${level}: ${msg}`);
 }
 
 function warns(of: TestGateway, expected: readonly string[]): Promise<void> {

@@ -37,12 +37,22 @@ export const keysSchema = z.strictObject({
   nextCursor: z.string().nullable(),
 });
 
-const lineSchema = z.record(z.string(), z.unknown());
+const lineSchema = z.looseObject({
+  level: z.string(),
+  msg: z.string(),
+  requestId: z.string().optional(),
+  failure: z.string().nullish(),
+  err: z.looseObject({ message: z.string() }).optional(),
+});
+
+/** The lines of the log so far. */
+export function linesOf(gateway: TestGateway): readonly z.output<typeof lineSchema>[] {
+  return gateway.logLines.map((line) => lineSchema.parse(JSON.parse(line)));
+}
 
 /** The lines of the log with that message, without what every line has. */
 export function logOf(gateway: TestGateway, message: string): readonly Readonly<Record<string, unknown>>[] {
-  return gateway.logLines
-    .map((line) => lineSchema.parse(JSON.parse(line)))
+  return linesOf(gateway)
     .filter(({ msg }) => msg === message)
     .map(({ time: _time, pid: _pid, service: _service, msg: _msg, ...rest }) => rest);
 }
@@ -73,6 +83,11 @@ export async function samplesOf(gateway: TestGateway, ...prefixes: readonly stri
   return Object.fromEntries(
     lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))]),
   );
+}
+
+/** The samples of /metrics that begin with that text, added up. */
+export async function metricOf(gateway: TestGateway, start: string): Promise<number> {
+  return Object.values(await samplesOf(gateway, start)).reduce((sum, value) => sum + value, 0);
 }
 
 const statsSchema = z.looseObject({ classes: z.array(z.looseObject({ class: z.string() })) });

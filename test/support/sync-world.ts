@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { vi } from 'vitest';
 import { z } from 'zod';
+import { metricOf } from './admin.ts';
 import type { EvaluationRecord } from '../../src/domain/records.ts';
 import type { TestGateway } from './gateway.ts';
 import { anEvaluation, WORKSPACE_A } from './records.ts';
@@ -126,13 +127,10 @@ export class SyncWorld {
 
   /** Resolves once what is renewed behind answers has come to its end. */
   async renewed(): Promise<void> {
-    await vi.waitUntil(
-      async () => {
-        const { text } = await this.gateway.admin('GET', '/metrics');
-        return /^evalgate_store_calls_in_flight 0$/m.test(text);
-      },
-      { timeout: 10_000, interval: 1 },
-    );
+    await vi.waitUntil(async () => (await metricOf(this.gateway, 'evalgate_store_calls_in_flight')) === 0, {
+      timeout: 10_000,
+      interval: 1,
+    });
   }
 
   /** Another consumer reads, and the refresh behind its answer comes to its end. */

@@ -1,17 +1,9 @@
 /** A gateway whose `upstream` settings a test chooses, for the rules of the way to the store. */
 
-import { z } from 'zod';
 import { forTest } from './opened.ts';
-import { samplesOf } from './admin.ts';
+import { linesOf, metricOf } from './admin.ts';
 import { type Reply, startTestGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
 import { anEvaluation } from './records.ts';
-
-const lineSchema = z.looseObject({
-  msg: z.string(),
-  requestId: z.string().optional(),
-  failure: z.string().optional(),
-  err: z.looseObject({ message: z.string() }).optional(),
-});
 
 export type UpstreamGateway = Awaited<ReturnType<typeof openUpstreamGateway>>;
 
@@ -48,9 +40,7 @@ export async function openUpstreamGateway(
       const line = lines.find(({ err, failure }) => (err?.message ?? failure ?? null) !== null);
       return line?.err?.message ?? line?.failure ?? null;
     },
-    /** The samples of a metric whose name and labels begin with that text, added up. */
-    metric: async (start: string): Promise<number> =>
-      Object.values(await samplesOf(gateway, start)).reduce((sum, value) => sum + value, 0),
+    metric: (start: string): Promise<number> => metricOf(gateway, start),
   };
 }
 
@@ -59,8 +49,4 @@ export function putCalls(gateway: TestGateway, count: number, prefix = 'call'): 
   const ids = Array.from({ length: count }, (_, index) => `${prefix}_${index}`);
   gateway.store.put({ evaluations: ids.map((id) => anEvaluation({ _id: id })) });
   return ids;
-}
-
-export function linesOf(gateway: TestGateway): readonly z.output<typeof lineSchema>[] {
-  return gateway.logLines.map((line) => lineSchema.parse(JSON.parse(line)));
 }

@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { hashToken } from '../../../src/keys/token.ts';
 import { forTest } from '../../support/opened.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { anApiKeyRecord, anEvaluation, aTranscript, EVALUATION_ID, WORKSPACE_A } from '../../support/records.ts';
@@ -19,14 +19,10 @@ const now = async () => (await gateway.admin('GET', PATH)).json;
 const LIST = `/v1/workspaces/${WORKSPACE_A}/reports`;
 const REPORT = `${LIST}/${EVALUATION_ID}`;
 
-async function startWithKey(): Promise<{ readonly running: TestGateway; readonly key: string }> {
+/** Puts what is read into the store, and issues a key for it. */
+function putRecords(): Promise<string> {
   gateway.store.put({ evaluations: [anEvaluation()], transcripts: [aTranscript()] });
-  const key = await gateway.issueKey({ perMinute: 100_000, perHour: 100_000 });
-  return { running: gateway, key };
-}
-
-function hashOf(key: string): string {
-  return createHash('sha256').update(key).digest('hex');
+  return gateway.issueKey({ perMinute: 100_000, perHour: 100_000 });
 }
 
 describe('the endpoint', () => {
@@ -98,65 +94,65 @@ describe('the endpoint', () => {
 
 describe('while it is on', () => {
   test('nothing at all is sent to the store under load, with fresh, stale, expired and no copies', async () => {
-    const { running, key } = await startWithKey();
+    const key = await putRecords();
     const statuses = async (path: string) => {
-      const replies = await Promise.all(Array.from({ length: 40 }, () => running.get(path, { key })));
+      const replies = await Promise.all(Array.from({ length: 40 }, () => gateway.get(path, { key })));
       return [...new Set(replies.map(({ status, headers }) => `${status} ${String(headers['cache-status'])}`))];
     };
-    await running.get(LIST, { key });
-    await running.get(`${REPORT}/transcript`, { key });
-    running.clock.advance(240_000);
-    const calls = running.store.requests.length;
-    await running.admin('PUT', PATH, { for: '2h' });
+    await gateway.get(LIST, { key });
+    await gateway.get(`${REPORT}/transcript`, { key });
+    gateway.clock.advance(240_000);
+    const calls = gateway.store.requests.length;
+    await gateway.admin('PUT', PATH, { for: '2h' });
     expect(await statuses(`${REPORT}/transcript`)).toEqual([expect.stringMatching(/^200 evalgate; hit; ttl=\d+$/)]);
     expect(await statuses(LIST)).toEqual([
       expect.stringMatching(/^200 evalgate; hit; ttl=-\d+; detail=stale-while-revalidate$/),
     ]);
     expect(await statuses(`${LIST}?page=2`)).toEqual(['500 undefined']);
-    running.clock.advance(600_000);
+    gateway.clock.advance(600_000);
     expect(await statuses(LIST)).toEqual([
       expect.stringMatching(/^200 evalgate; hit; ttl=-\d+; detail=stale-if-error$/),
     ]);
-    running.clock.advance(3_600_000);
+    gateway.clock.advance(3_600_000);
     expect(await statuses(LIST)).toEqual(['500 undefined']);
-    expect(running.store.requests.length).toBe(calls);
+    expect(gateway.store.requests.length).toBe(calls);
   });
 
   test('S2: what has no copy is a 500 that says so and when to try again', async () => {
-    const { running, key } = await startWithKey();
-    await running.admin('PUT', PATH, { for: '45s' });
-    const { status, headers, text } = await running.get(LIST, { key });
+    const key = await putRecords();
+    await gateway.admin('PUT', PATH, { for: '45s' });
+    const { status, headers, text } = await gateway.get(LIST, { key });
     expect([status, headers['retry-after'], text]).toEqual([
       500,
       '45',
       '{"reports":[],"error":"The evaluation store is under maintenance, and there is no usable copy of this. Try again later."}',
     ]);
-    running.clock.advance(45_000);
-    expect((await running.get(LIST, { key })).status).toBe(200);
+    gateway.clock.advance(45_000);
+    expect((await gateway.get(LIST, { key })).status).toBe(200);
   });
 
   test('/readyz, the metrics and the log report it, and the store is not taken for failing', async () => {
-    const { running, key } = await startWithKey();
-    await running.get(LIST, { key });
+    const key = await putRecords();
+    await gateway.get(LIST, { key });
     await put({ for: '45s' });
-    await running.get(REPORT + '/transcript', { key });
-    const during = await readinessOf(running);
+    await gateway.get(REPORT + '/transcript', { key });
+    const during = await readinessOf(gateway);
     expect([during.code, during.statuses]).toMatchObject([200, { store: 'ok', maintenance: 'degraded' }]);
     const detail = 'the store is asked nothing until 2026-01-15T12:00:45.000Z';
     expect(during.of('maintenance')).toMatchObject({ since: START, detail });
-    expect(await samplesOf(running, 'evalgate_maintenance_active')).toEqual({ evalgate_maintenance_active: 1 });
-    expect((await running.admin('GET', '/metrics')).text).not.toContain('paused');
-    expect(logOf(running, 'maintenance: the store is asked nothing')).toMatchObject([{ level: 'warn', detail }]);
+    expect(await samplesOf(gateway, 'evalgate_maintenance_active')).toEqual({ evalgate_maintenance_active: 1 });
+    expect((await gateway.admin('GET', '/metrics')).text).not.toContain('paused');
+    expect(logOf(gateway, 'maintenance: the store is asked nothing')).toMatchObject([{ level: 'warn', detail }]);
 
     // Its end is dated by when it was, however late somebody looks.
-    running.clock.advance(90_000);
-    expect((await readinessOf(running)).of('maintenance')).toMatchObject({
+    gateway.clock.advance(90_000);
+    expect((await readinessOf(gateway)).of('maintenance')).toMatchObject({
       status: 'ok',
       since: '2026-01-15T12:00:45.000Z',
       detail: 'off',
     });
-    expect(await samplesOf(running, 'evalgate_maintenance_active')).toEqual({ evalgate_maintenance_active: 0 });
-    expect(logOf(running, 'maintenance has ended')).toMatchObject([{ level: 'info', lastedMs: 45_000 }]);
+    expect(await samplesOf(gateway, 'evalgate_maintenance_active')).toEqual({ evalgate_maintenance_active: 0 });
+    expect(logOf(gateway, 'maintenance has ended')).toMatchObject([{ level: 'info', lastedMs: 45_000 }]);
   });
 
   test('an end that is moved is no second line, and one that somebody brings about is dated by that', async () => {
@@ -181,7 +177,7 @@ describe('while it is on', () => {
     const record = anApiKeyRecord({ workspaceIds: [WORKSPACE_A], scopes: ['reports.read'] });
     store.put({
       evaluations: [anEvaluation()],
-      apiKeys: { [hashOf('known-key')]: record, [hashOf('new-key')]: { ...record, keyId: 'key_new' } },
+      apiKeys: { [hashToken('known-key')]: record, [hashToken('new-key')]: { ...record, keyId: 'key_new' } },
     });
     expect((await gateway.get(LIST, { key: 'known-key' })).status).toBe(200);
     const calls = store.requests.length;

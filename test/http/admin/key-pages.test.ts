@@ -1,6 +1,6 @@
 /** GET /api/keys in pages, and what walks them. */
-import { createHash } from 'node:crypto';
 import { beforeEach, expect, test } from 'vitest';
+import { hashToken } from '../../../src/keys/token.ts';
 import { forTest } from '../../support/opened.ts';
 import { keysSchema, messageOf, TOKENS } from '../../support/admin.ts';
 import { runJson } from '../../support/cli.ts';
@@ -15,7 +15,7 @@ beforeEach(async () => {
 const call = (method: string, path: string, body?: unknown): Promise<Reply> => gateway.admin(method, path, body);
 
 function imported(keyId: string, createdAt: string): Record<string, unknown> {
-  const hash = createHash('sha256').update(keyId).digest('hex');
+  const hash = hashToken(keyId);
   return { keyId, hash, name: 'n', workspaceIds: [WORKSPACE_A], scopes: ['calls.read'], createdAt };
 }
 

@@ -1,14 +1,13 @@
-import { createHash } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { hashToken } from '../../../src/keys/token.ts';
 import { forTest } from '../../support/opened.ts';
 import { auditOf, faults, keysSchema, messageOf, START, TOKENS } from '../../support/admin.ts';
 import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { WORKSPACE_A, WORKSPACE_B } from '../../support/records.ts';
 
 const WANTED = { name: 'CRM sync', workspaceIds: [WORKSPACE_A], scopes: ['reports.read'] };
-const hashOf = (key: string): string => createHash('sha256').update(key).digest('hex');
-const HASH = hashOf('legacy-key');
+const HASH = hashToken('legacy-key');
 const IMPORTED = { keyId: 'legacy_1', hash: HASH, name: 'Legacy', workspaceIds: [WORKSPACE_A], scopes: ['calls.read'] };
 const NO_LIMITS = { perMinute: null, perHour: null };
 
@@ -278,7 +277,7 @@ describe('POST /api/keys/import', () => {
     const whole = {
       ...IMPORTED,
       keyId: 'legacy_2',
-      hash: hashOf('other-key').toUpperCase(),
+      hash: hashToken('other-key').toUpperCase(),
       status: 'deprecated',
       workspaceIds: [WORKSPACE_A.toUpperCase()],
       expiresAt: '2020-01-01T00:00:00Z',
@@ -329,7 +328,7 @@ describe('POST /api/keys/import', () => {
       { ...IMPORTED, keyId: token, hash: token, limits: { perMinute: 0, burst: 1 }, status: 'ACTIVE' },
       { ...IMPORTED, name: 'the same once more' },
       'legacy_4',
-      { ...IMPORTED, keyId: 'legacy_5', hash: hashOf('5'), token: 'x', createdAt: 'yesterday' },
+      { ...IMPORTED, keyId: 'legacy_5', hash: hashToken('5'), token: 'x', createdAt: 'yesterday' },
     );
     expect(answer.status).toBe(400);
     const time = 'a time in ISO 8601 with its offset, in the years 1970 to 9999';
@@ -356,7 +355,7 @@ describe('POST /api/keys/import', () => {
 
   test('a key whose hash belongs to another is 409, and none is taken', async () => {
     await importKeys(IMPORTED);
-    const other = { ...IMPORTED, keyId: 'legacy_3', hash: hashOf('3') };
+    const other = { ...IMPORTED, keyId: 'legacy_3', hash: hashToken('3') };
     const answer = await importKeys(other, { ...IMPORTED, keyId: 'legacy_9' });
     expect([answer.status, messageOf(answer)]).toEqual([
       409,
@@ -400,7 +399,7 @@ describe('POST /api/keys/import', () => {
     const keys = Array.from({ length: 150 }, (_, index) => ({
       ...IMPORTED,
       keyId: `k${index}`,
-      hash: hashOf(String(index)),
+      hash: hashToken(String(index)),
     }));
     expect((await importKeys(...keys)).json).toEqual({ added: 150, replaced: 0, unchanged: 0 });
     expect(await auditOf(gateway)).toMatchObject([{ to: { keyIds: keys.slice(0, 100).map(({ keyId }) => keyId) } }]);

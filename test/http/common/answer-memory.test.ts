@@ -1,6 +1,7 @@
 /** The memory of answers under way: large ones wait for room in a fair turn per key, and fail if there is none in time. */
 import type { ServerResponse } from 'node:http';
 import { expect, test, vi } from 'vitest';
+import { metricOf } from '../../support/admin.ts';
 import { forTest } from '../../support/opened.ts';
 import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import { HurriedTimers } from '../../support/hurried-timers.ts';
@@ -8,6 +9,8 @@ import { aTranscript } from '../../support/records.ts';
 
 const BYTES = 700_000;
 const CONFIG = 'upstream: { answerMemory: 1MB, breakerPercent: null, timeout: 60s }';
+
+const UNDER_WAY = 'evalgate_store_answers_bytes';
 
 const timers = new HurriedTimers();
 /** Half of the time of a call. */
@@ -33,18 +36,12 @@ async function startWorld(config = CONFIG, isDeclared = true) {
     held.get(id)?.();
   };
   const waiting = async (count: number): Promise<void> => {
-    await vi.waitFor(async () => {
-      const { text } = await started.admin('GET', '/metrics');
-      expect(text).toContain(`\nevalgate_store_answers_waiting ${count}\n`);
-    });
+    await vi.waitFor(async () => expect(await metricOf(started, 'evalgate_store_answers_waiting')).toBe(count));
   };
   /** Its body has arrived but for one byte. */
   const begin = async (id: string): Promise<{ readonly reply: Promise<Reply> }> => {
     const reply = read(id);
-    await vi.waitFor(async () => {
-      const { text } = await started.admin('GET', '/metrics');
-      expect(Number(/\nevalgate_store_answers_bytes (\d+)/.exec(text)?.[1])).toBeGreaterThanOrEqual(BYTES);
-    });
+    await vi.waitFor(async () => expect(await metricOf(started, UNDER_WAY)).toBeGreaterThanOrEqual(BYTES));
     return { reply };
   };
   return { gateway: started, read, begin, finish, waiting, quiet };
@@ -66,10 +63,7 @@ test.each([
   await finish('a');
   const replies = await Promise.all([first, second, third]);
   expect(replies.map(({ status }) => status)).toEqual([200, 200, 200]);
-  await vi.waitFor(async () => {
-    const { text } = await started.admin('GET', '/metrics');
-    expect(text).toContain('\nevalgate_store_answers_bytes 0\n');
-  });
+  await vi.waitFor(async () => expect(await metricOf(started, UNDER_WAY)).toBe(0));
 });
 
 test('one that finds no room in time is a 500 that may be tried again, and says nothing against the store', async () => {
@@ -88,9 +82,8 @@ test('one that finds no room in time is a 500 that may be tried again, and says 
     expect([status, headers['x-error-code'], headers['retry-after']]).toEqual([500, 'overloaded', '1']);
     expect(text).toContain('shielding the evaluation store from too many requests');
   }
-  const { text } = await started.admin('GET', '/metrics');
-  expect(text).toContain('evalgate_store_breaker_open 0');
-  expect(text).toContain('evalgate_store_calls_total{resource="transcript",outcome="overloaded"} 12');
+  expect(await metricOf(started, 'evalgate_store_breaker_open ')).toBe(0);
+  expect(await metricOf(started, 'evalgate_store_calls_total{resource="transcript",outcome="overloaded"}')).toBe(12);
   await finish('a');
   await first;
   expect((await read('small')).status).toBe(200);

@@ -1,9 +1,9 @@
 /** What consumers get decides whether all is well, as `/readyz`, the log and the metrics say. */
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { readinessOf } from '../../support/admin.ts';
+import { readinessOf, linesOf } from '../../support/admin.ts';
 import { anEvaluation } from '../../support/records.ts';
-import { linesOf, putCalls, startUpstreamGateway, type UpstreamGateway } from '../../support/upstream-settings.ts';
+import { putCalls, startUpstreamGateway, type UpstreamGateway } from '../../support/upstream-settings.ts';
 
 const troublesSchema = z.object({ troubles: z.array(z.object({ name: z.string(), severity: z.string() })) });
 

@@ -2,9 +2,8 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
-import { z } from 'zod';
 import { forTest } from '../../support/opened.ts';
-import { configFile, logOf } from '../../support/admin.ts';
+import { configFile, logOf, linesOf } from '../../support/admin.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { createStoreServer } from '../../support/store-server.ts';
 import { programOnPath } from '../../support/process.ts';
@@ -21,9 +20,7 @@ async function start(env: Readonly<Record<string, string>>): Promise<void> {
   gateway = await forTest(startTestGateway({ env }));
 }
 
-const lineSchema = z.looseObject({ level: z.string(), msg: z.string(), time: z.iso.datetime(), pid: z.number() });
-const lines = () => gateway.logLines.map((line) => lineSchema.parse(JSON.parse(line)));
-const levels = (): ReadonlySet<string> => new Set(lines().map(({ level }) => level));
+const levels = (): ReadonlySet<string> => new Set(linesOf(gateway).map(({ level }) => level));
 
 /** One more exchange, after which the lines of those before are written. */
 const settle = () => gateway.admin('GET', '/livez');

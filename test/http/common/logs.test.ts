@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { linesOf } from '../../support/admin.ts';
 import { forFile } from '../../support/opened.ts';
-import { z } from 'zod';
 import { newToken } from '../../../src/keys/token.ts';
 import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import { ENDPOINTS, GET_CALL, LIST_REPORTS } from './endpoints.ts';
@@ -16,17 +16,12 @@ beforeEach(async () => {
   key = await gateway.issue({ workspaceIds: [subject.workspaceId], perMinute: 1000, perHour: 1000 });
 });
 
-/** Any object: what a line may hold is what these tests are about. */
-const lineSchema = z.record(z.string(), z.unknown());
-
 /** The one line about that request. */
 async function lineOf(reply: Pick<Reply, 'headers'>): Promise<Record<string, unknown>> {
   // It is written when the connection has taken the answer; one more exchange later it is there.
   await gateway.admin('GET', '/livez');
   const requestId = reply.headers['x-request-id'];
-  const lines = gateway.logLines
-    .map((line) => lineSchema.parse(JSON.parse(line)))
-    .filter((line) => line['msg'] === 'request' && line['requestId'] === requestId);
+  const lines = linesOf(gateway).filter((line) => line.msg === 'request' && line.requestId === requestId);
   expect(lines).toHaveLength(1);
   const [line = {}] = lines;
   return line;
@@ -217,6 +212,6 @@ test('every line is one JSON object', () => {
   for (const line of gateway.logLines) {
     expect(line.endsWith('\n')).toBe(true);
     expect(line.slice(0, -1)).not.toContain('\n');
-    expect(lineSchema.safeParse(JSON.parse(line)).success).toBe(true);
+    expect(JSON.parse(line)).toBeTypeOf('object');
   }
 });

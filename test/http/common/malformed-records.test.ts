@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { metricOf } from '../../support/admin.ts';
 import { forFile } from '../../support/opened.ts';
 import { z } from 'zod';
 import { type Reply, startTestGateway } from '../../support/gateway.ts';
@@ -33,12 +34,8 @@ function leftOutFor(reply: Reply): readonly (readonly [id: string | null, path: 
     .map(({ id, path }) => [id, path] as const);
 }
 
-async function countOf(name: 'listed' | 'left_out'): Promise<number> {
-  const { text } = await gateway.admin('GET', '/metrics');
-  return Number(
-    new RegExp(`^evalgate_store_records_${name}_total\\{resource="list"\\} (\\d+)$`, 'm').exec(text)?.[1] ?? 0,
-  );
-}
+const countOf = (name: 'listed' | 'left_out'): Promise<number> =>
+  metricOf(gateway, `evalgate_store_records_${name}_total{resource="list"}`);
 
 const leftOutCount = (): Promise<number> => countOf('left_out');
 

@@ -3,6 +3,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { Slots } from '../../../src/http/slots.ts';
 import { systemTimers } from '../../../src/time/timers.ts';
 import { AnswerMemory } from '../../../src/upstream/answer-memory.ts';
+import { metricOf } from '../../support/admin.ts';
 import { forTest } from '../../support/opened.ts';
 import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import { anEvaluation, EVALUATION_ID } from '../../support/records.ts';
@@ -10,7 +11,8 @@ import { anEvaluation, EVALUATION_ID } from '../../support/records.ts';
 const CALL = `/v2/calls/${EVALUATION_ID}`;
 
 test('readers of one key who wait for a slow call take no slot of another who reads from memory', async () => {
-  const { get, store, issueKey, admin } = await forTest(startTestGateway({ config: 'server: { maxInFlight: 5 }' }));
+  const gateway = await forTest(startTestGateway({ config: 'server: { maxInFlight: 5 }' }));
+  const { get, store, issueKey } = gateway;
   store.put({ evaluations: [anEvaluation()] });
   const [busy, victim] = [await issueKey(), await issueKey()];
   expect((await get(CALL, { key: victim })).status).toBe(200);
@@ -19,10 +21,7 @@ test('readers of one key who wait for a slow call take no slot of another who re
   // The room of those that wait has twice as many places as there are slots, of which one key may have four fifths.
   const waiting = Array.from({ length: 8 }, () => get('/v2/calls', { key: busy }));
   await store.waitForCalls(before + 1);
-  await vi.waitFor(async () => {
-    const { text } = await admin('GET', '/metrics');
-    expect(text).toContain('evalgate_http_connections{listener="public"} 8');
-  });
+  await vi.waitFor(async () => expect(await metricOf(gateway, 'evalgate_http_connections{listener="public"}')).toBe(8));
   const reads = await Promise.all(Array.from({ length: 4 }, () => get(CALL, { key: victim })));
   const beyond = await Promise.all(Array.from({ length: 3 }, () => get('/v2/calls', { key: busy })));
   const others = await Promise.all([get(CALL, { key: busy }), get('/docs', { isUndocumented: true })]);

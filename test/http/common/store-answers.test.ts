@@ -2,11 +2,12 @@
 import { gzipSync } from 'node:zlib';
 import * as fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
+import { linesOf } from '../../support/admin.ts';
 import { forFile } from '../../support/opened.ts';
 import { z } from 'zod';
 import type { Reply } from '../../support/gateway.ts';
 import { anEvaluation, aScorecard, aTranscript, dealInsights } from '../../support/records.ts';
-import { linesOf, openUpstreamGateway } from '../../support/upstream-settings.ts';
+import { openUpstreamGateway } from '../../support/upstream-settings.ts';
 import {
   ENDPOINTS,
   GET_CALL,

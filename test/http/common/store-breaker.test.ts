@@ -2,10 +2,11 @@
 import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test, vi } from 'vitest';
+import { linesOf } from '../../support/admin.ts';
 import type { Reply } from '../../support/gateway.ts';
 import { sendError } from '../../support/store-server.ts';
 import { errorText, GET_CALL, TEXTS } from './endpoints.ts';
-import { linesOf, putCalls, startUpstreamGateway, type UpstreamGateway } from '../../support/upstream-settings.ts';
+import { putCalls, startUpstreamGateway, type UpstreamGateway } from '../../support/upstream-settings.ts';
 
 const FAILING = errorText(GET_CALL, 500, TEXTS.failing);
 const HELD_BACK = 'the call was held back: too many of the last ones of its API key failed';

@@ -1,7 +1,7 @@
 /** C7: how the store is doing, as /readyz and the log say, by the outcome of real calls only. */
 import { expect, test, vi } from 'vitest';
-import { logOf, readinessOf, samplesOf, START } from '../../support/admin.ts';
-import { linesOf, putCalls, startUpstreamGateway, type UpstreamGateway } from '../../support/upstream-settings.ts';
+import { logOf, readinessOf, samplesOf, START, linesOf } from '../../support/admin.ts';
+import { putCalls, startUpstreamGateway, type UpstreamGateway } from '../../support/upstream-settings.ts';
 
 const healthOf = async (gateway: UpstreamGateway) => (await readinessOf(gateway)).of('store');
 

@@ -1,8 +1,9 @@
 /** The queue for the store: a bounded number of calls in flight, a bounded queue, and readers before refreshes. */
 import { describe, expect, test, vi } from 'vitest';
+import { linesOf } from '../../support/admin.ts';
 import type { Reply } from '../../support/gateway.ts';
 import { errorText, GET_CALL, TEXTS } from './endpoints.ts';
-import { linesOf, putCalls, startUpstreamGateway, type UpstreamGateway } from '../../support/upstream-settings.ts';
+import { putCalls, startUpstreamGateway, type UpstreamGateway } from '../../support/upstream-settings.ts';
 
 const SHIELDED = errorText(GET_CALL, 500, TEXTS.shielded);
 
