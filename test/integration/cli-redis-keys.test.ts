@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { userInfo } from 'node:os';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { forFile } from '../support/opened.ts';
+import { beforeEach, expect, test, vi } from 'vitest';
+import { forFile, forTest } from '../support/opened.ts';
 import { z } from 'zod';
 import { hashToken } from '../../src/keys/token.ts';
 import { auditOf, logOf } from '../support/admin.ts';
@@ -16,19 +16,12 @@ import { type CliResult, runCli, runJson } from '../support/cli.ts';
 
 const WORKSPACE = '0b5e7a52-3f0e-4c39-9d7c-6f3f1f0f7c11';
 
-let gateway: TestGateway | null = null;
 const redis = await forFile(startRedis());
 beforeEach(() => redis.flush());
-afterEach(async () => {
-  await gateway?.close();
-  gateway = null;
-});
 
 /** By the clock of the machine, as the command is. */
-async function runGateway(): Promise<TestGateway> {
-  gateway = await startTestGateway({ env: { REDIS_URL: redis.url }, clock: new ManualClock(Date.now()) });
-  return gateway;
-}
+const runGateway = (): Promise<TestGateway> =>
+  forTest(startTestGateway({ env: { REDIS_URL: redis.url }, clock: new ManualClock(Date.now()) }));
 
 const direct = (args: readonly string[], stdin = ''): Promise<CliResult> =>
   runCli(['keys', ...args], { env: { REDIS_URL: redis.url }, stdin });
@@ -333,16 +326,11 @@ test('if a change is refused, it says that the change may have been made', async
 test('a change made in Redis names who made it, and reaches the log of one gateway of all, also if none runs yet', async () => {
   const env = { REDIS_URL: redis.url, EVALGATE_OPERATOR: 'ann' };
   const { keyId } = issued.parse(await runJson(['keys', ...CREATE], { env }));
-  const a = await runGateway();
-  const b = await startTestGateway({ env: { REDIS_URL: redis.url } });
+  const [a, b] = [await runGateway(), await runGateway()];
   const logged = () => [a, b].flatMap((one) => logOf(one, 'changed by an operator')).map(({ audit }) => audit);
-  try {
-    await vi.waitFor(() => expect(logged()).toEqual([expect.objectContaining({ who: 'ann', target: keyId })]));
-    await runCli(['keys', 'revoke', keyId, '--as', 'ben'], { env });
-    await vi.waitFor(() => expect(logged()).toHaveLength(2));
-    expect(logged()).toContainEqual(expect.objectContaining({ who: 'ben', action: 'key.revoke', target: keyId }));
-    expect(await auditOf(b)).toEqual(expect.arrayContaining([...logged()]));
-  } finally {
-    await b.close();
-  }
+  await vi.waitFor(() => expect(logged()).toEqual([expect.objectContaining({ who: 'ann', target: keyId })]));
+  await runCli(['keys', 'revoke', keyId, '--as', 'ben'], { env });
+  await vi.waitFor(() => expect(logged()).toHaveLength(2));
+  expect(logged()).toContainEqual(expect.objectContaining({ who: 'ben', action: 'key.revoke', target: keyId }));
+  expect(await auditOf(b)).toEqual(expect.arrayContaining([...logged()]));
 });

@@ -1,35 +1,31 @@
 /** A Redis that cannot save (MISCONF, its default when its disk is full): it refuses writes and PING, and answers reads. */
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { newToken } from '../../src/keys/token.ts';
 import { messageOf, readinessOf } from '../support/admin.ts';
 import { runCli } from '../support/cli.ts';
-import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import type { TestGateway } from '../support/gateway.ts';
+import { forFile, forTest } from '../support/opened.ts';
 import { dependency, type World, nth, quotasAreExact, startFleet, WITHIN } from '../support/world.ts';
 import { anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../support/records.ts';
 import { atEach, untilAll, withClient } from '../support/redis/client.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { startRedis } from '../support/redis.ts';
 
 const CALL = `/v2/calls/${EVALUATION_ID}`;
 const FINDING = 'cannot save to its disk (MISCONF): make room there, or see why in its log';
 const WANTED = { name: 'n', workspaceIds: [WORKSPACE_A], scopes: ['calls.read'] };
 
-let redis: TestRedis;
 let fleet: World;
 let gateway: TestGateway;
-beforeAll(async () => {
-  redis = await startRedis({ config: ['enable-protected-configs yes'] });
-});
+const redis = await forFile(startRedis({ config: ['enable-protected-configs yes'] }));
 beforeEach(async () => {
-  fleet = await startFleet(redis.url);
+  fleet = await forTest(startFleet(redis.url));
   fleet.store.put({ evaluations: [anEvaluation()] });
   gateway = nth(fleet.gateways, 0);
 });
 afterEach(async () => {
-  await fleet.close();
   await saveInto('dump.rdb', 'ok');
   await redis.flush();
 });
-afterAll(() => redis.close());
 
 /** Lets each server save into that file. `.` is a directory, which takes no file's name. */
 async function saveInto(file: string, status: 'ok' | 'err'): Promise<void> {
@@ -71,13 +67,9 @@ test('keys are looked up, limits fall back, and /readyz says what it is and what
 test('a gateway that is started then becomes ready, and lets keys in', async () => {
   const key = await gateway.issueKey();
   await refuse();
-  const late = await startTestGateway({ env: { REDIS_URL: redis.url }, store: fleet.store });
-  try {
-    await vi.waitFor(async () => expect((await readinessOf(late)).status).toBe('ready'), WITHIN);
-    expect((await late.get(CALL, { key })).status).toBe(200);
-  } finally {
-    await late.close();
-  }
+  const late = await fleet.join();
+  await vi.waitFor(async () => expect((await readinessOf(late)).status).toBe('ready'), WITHIN);
+  expect((await late.get(CALL, { key })).status).toBe(200);
 });
 
 test('changes are refused with the reason, and work again once it can save', async () => {

@@ -1,39 +1,30 @@
 /** Gateways over a Cluster, under what befalls one: slots that move, slots that are lost, a primary that dies. */
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { samplesOf } from '../support/admin.ts';
 import { hashToken } from '../../src/keys/token.ts';
 import type { TestGateway } from '../support/gateway.ts';
-import { dependency, type World, nth, quotasAreExact, redisIsWell, startFleet, WITHIN } from '../support/world.ts';
+import { forFile } from '../support/opened.ts';
+import { dependency, quotasAreExact, redisIsWell, startFleet, WITHIN } from '../support/world.ts';
 import { anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../support/records.ts';
 import { withClient } from '../support/redis/client.ts';
-import type { TestCluster } from '../support/redis.ts';
 import { spawnCluster, type TestRedis } from '../support/redis.ts';
 import { findRedis } from './redis-findings.ts';
 
 const RECORDS = 'evalgate:{keys}:records';
 const REPORT = `/v1/workspaces/${WORKSPACE_A}/reports/${EVALUATION_ID}`;
 
-let cluster: TestCluster;
-let fleet: World;
-let a: TestGateway;
-let b: TestGateway;
-/** Issued long before Redis fails: the message that a key was issued, which reaches a Cluster's nodes late, drops a copy of it. */
-let known: { readonly keyId: string; readonly token: string };
-beforeAll(async () => {
-  cluster = await spawnCluster({ replicas: 1, nodeTimeoutMs: 1500 });
-  fleet = await startFleet(cluster.url);
-  [a, b] = [nth(fleet.gateways, 0), nth(fleet.gateways, 1)];
-  // Without limits that polling could reach.
-  known = await a.issue({ perMinute: 1_000_000, perHour: 1_000_000 });
-});
+const cluster = await forFile(spawnCluster({ replicas: 1, nodeTimeoutMs: 1500 }));
+const fleet = await forFile(startFleet(cluster.url));
+const [a, b] = [fleet.here, fleet.there];
+/**
+ * Without limits that polling could reach. Issued long before Redis fails: the message that a key was issued, which reaches a
+ * Cluster's nodes late, drops a copy of it.
+ */
+const known = await a.issue({ perMinute: 1_000_000, perHour: 1_000_000 });
 beforeEach(async () => {
   fleet.store.put({ evaluations: [anEvaluation()] });
   // So that both have a copy of it long before Redis fails: an answer that a change overtakes is not kept.
   for (const gateway of [a, b]) await use(gateway, known.token);
-});
-afterAll(async () => {
-  await fleet.close();
-  await cluster.close();
 });
 
 const use = async (gateway: TestGateway, key: string): Promise<number> =>

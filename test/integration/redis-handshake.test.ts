@@ -1,37 +1,22 @@
 /** A Redis that refuses a command with which each connection begins is not used: as one that refuses the password. */
-import type { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, describe, expect, test, vi } from 'vitest';
 import { readinessOf } from '../support/admin.ts';
 import { runCli } from '../support/cli.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { forFile, forTest } from '../support/opened.ts';
 import { dependency, redisIsWell, WITHIN } from '../support/world.ts';
 import { connectWhenUp } from '../support/redis/client.ts';
 import { launchRedis, onHost } from '../support/redis/server.ts';
 import { redisSource } from '../support/redis/source.ts';
-import type { TestRedis } from '../support/redis.ts';
 
-let redis: TestRedis;
-let client: Redis;
-const gateways: TestGateway[] = [];
-beforeAll(async () => {
-  redis = await onHost(await redisSource(), 1, (host, [port = 0]) => launchRedis(host, port));
-  client = await connectWhenUp(redis.url, 5000);
-  await client.acl('SETUSER', 'nameless', 'on', '>sesame-opens', '~*', '&*', '+@all', '-client|setname');
-  await client.acl('SETUSER', 'bound', 'on', '>sesame-opens', '~*', '&*', '+@all', '-select');
-});
-afterEach(async () => {
-  await Promise.all(gateways.splice(0).map((gateway) => gateway.close()));
-});
-afterAll(async () => {
-  client.disconnect();
-  await redis.close();
-});
+const redis = await forFile(onHost(await redisSource(), 1, (host, [port = 0]) => launchRedis(host, port)));
+const client = await connectWhenUp(redis.url, 5000);
+afterAll(() => client.disconnect());
+await client.acl('SETUSER', 'nameless', 'on', '>sesame-opens', '~*', '&*', '+@all', '-client|setname');
+await client.acl('SETUSER', 'bound', 'on', '>sesame-opens', '~*', '&*', '+@all', '-select');
 
-async function start(env: Readonly<Record<string, string>>): Promise<TestGateway> {
-  const gateway = await startTestGateway({ env: { REDIS_URL: redis.url, ...env } });
-  gateways.push(gateway);
-  return gateway;
-}
+const start = (env: Readonly<Record<string, string>>): Promise<TestGateway> =>
+  forTest(startTestGateway({ env: { REDIS_URL: redis.url, ...env } }));
 
 const as = (credentials: string): string => redis.url.replace('redis://', `redis://${credentials}@`);
 const CASES: readonly (readonly [what: string, url: () => string, finding: string])[] = [

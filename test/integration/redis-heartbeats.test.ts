@@ -1,7 +1,7 @@
 /** What a process asks of Redis while nothing happens, and what it finds out by that. */
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { StateSync } from '../../src/cache/redis/state-sync.ts';
 import { TtlPolicy } from '../../src/cache/ttl-policy.ts';
 import { Sharing } from '../../src/cache/what-if/sharing.ts';
@@ -12,6 +12,7 @@ import { RedisSubscriber } from '../../src/redis/pubsub.ts';
 import { MaintenanceState } from '../../src/upstream/maintenance.ts';
 import { HurriedTimers } from '../support/hurried-timers.ts';
 import { ManualClock } from '../support/manual-clock.ts';
+import { forFile } from '../support/opened.ts';
 import { connectWhenUp } from '../support/redis/client.ts';
 import { monitorRedis, type RedisMonitor } from '../support/redis/monitor.ts';
 import { launchRedis, onHost } from '../support/redis/server.ts';
@@ -22,17 +23,10 @@ import { Watched } from '../support/watched.ts';
 const TIMEOUT_MS = 5000;
 const SOON = { timeout: 15_000 };
 
-let redis: TestRedis;
-let raw: Redis;
-beforeAll(async () => {
-  redis = await onHost(await redisSource(), 1, (host, [port = 0]) => launchRedis(host, port));
-  raw = await connectWhenUp(redis.url);
-});
+const redis = await forFile(onHost(await redisSource(), 1, (host, [port = 0]) => launchRedis(host, port)));
+const raw = await connectWhenUp(redis.url);
+afterAll(() => raw.disconnect());
 beforeEach(() => raw.flushall());
-afterAll(async () => {
-  raw.disconnect();
-  await redis.close();
-});
 
 async function openLink(url = redis.url): Promise<RedisLink> {
   const link = new RedisLink({ url, role: 'state', timeoutMs: TIMEOUT_MS });

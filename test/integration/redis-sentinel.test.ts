@@ -1,26 +1,16 @@
 /** Gateways over a primary that Sentinels watch: who takes over is found, and the old one is left, dead or alive. */
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { hashToken } from '../../src/keys/token.ts';
 import type { TestGateway } from '../support/gateway.ts';
+import { forFile, forTest } from '../support/opened.ts';
 import { dependency, FAILOVER, type World, nth, redisIsWell, startFleet, WITHIN } from '../support/world.ts';
 import { connectWhenUp, withClient } from '../support/redis/client.ts';
-import type { TestSentinels } from '../support/redis.ts';
 import { spawnSentinels } from '../support/redis.ts';
 import { findRedis } from './redis-findings.ts';
 
-let group: TestSentinels;
-beforeAll(async () => {
-  group = await spawnSentinels({ replicas: 1, downAfterMs: 600 });
-});
-afterAll(async () => {
-  await group.close();
-});
+const group = await forFile(spawnSentinels({ replicas: 1, downAfterMs: 600 }));
 
-async function start(url = group.url): Promise<World> {
-  const fleet = await startFleet(url);
-  onTestFinished(() => fleet.close());
-  return fleet;
-}
+const start = (url = group.url): Promise<World> => forTest(startFleet(url));
 
 const use = async (gateway: TestGateway, key: string): Promise<number> =>
   (await gateway.get('/v2/calls', { key })).status;

@@ -1,40 +1,26 @@
 /** The log lines about an unsuitable Redis, and the addresses that a gateway refuses. */
-import type { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
 import { configFile, linesOf } from '../support/admin.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { forFile, forTest } from '../support/opened.ts';
 import { redisIsWell, WITHIN } from '../support/world.ts';
 import { connectWhenUp } from '../support/redis/client.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { startRedis } from '../support/redis.ts';
 
-let redis: TestRedis;
-let client: Redis;
-let gateway: TestGateway | null = null;
-beforeAll(async () => {
-  redis = await startRedis();
-  client = await connectWhenUp(redis.url, 5000);
-});
+const redis = await forFile(startRedis());
+let client = await connectWhenUp(redis.url, 5000);
+afterAll(() => client.disconnect());
 beforeEach(async () => {
   await set({ save: '', appendonly: 'yes', 'maxmemory-policy': 'noeviction', maxmemory: '1gb' });
-});
-afterEach(async () => {
-  await gateway?.close();
-  gateway = null;
-});
-afterAll(async () => {
-  client.disconnect();
-  await redis.close();
 });
 
 async function set(settings: Readonly<Record<string, string>>): Promise<void> {
   for (const [name, value] of Object.entries(settings)) await client.config('SET', name, value);
 }
 
-async function start(env: Readonly<Record<string, string>> = {}): Promise<TestGateway> {
-  gateway = await startTestGateway({ env: { REDIS_URL: redis.url, ...env } });
-  return gateway;
-}
+const start = (env: Readonly<Record<string, string>> = {}): Promise<TestGateway> =>
+  forTest(startTestGateway({ env: { REDIS_URL: redis.url, ...env } }));
 
 /** Warnings and errors about how Redis is set. */
 function warnings(of: TestGateway): readonly string[] {
@@ -67,10 +53,11 @@ describe('a gateway warns once of a Redis', () => {
 
   test('that has no memory limit though the cache is in it, unless the cache has a budget', async () => {
     await set({ maxmemory: '0' });
-    await warns(await start(), [
+    const unlimited = await start();
+    await warns(unlimited, [
       `warn: The Redis of REDIS_URL has no memory limit (maxmemory 0), and cached answers may take what keys and limits need. Set maxmemory there, a tenth of which the cache leaves free; or cache.redis to what the cache may use; or ${OWN}`,
     ]);
-    await gateway?.close();
+    await unlimited.close();
     const running = await start({ CONFIG_FILE: configFile('cache:\n  redis: 512MB\n') });
     await redisIsWell(running);
     expect(warnings(running)).toEqual([]);

@@ -10,6 +10,7 @@ import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { openFolder } from '../support/files.ts';
+import { forTest } from '../support/opened.ts';
 import { startTestGateway } from '../support/gateway.ts';
 import { listenOnLoopback } from '../support/loopback.ts';
 import { changeSchema, EXAMPLE, loadExample, pathOf, stateSchema, SyncWorld, TIMES } from '../support/sync-world.ts';
@@ -25,7 +26,7 @@ let world: SyncWorld;
 
 const example = await loadExample();
 beforeEach(async () => {
-  world = new SyncWorld(await startTestGateway(), example);
+  world = new SyncWorld(await forTest(startTestGateway()), example);
   world.key = await world.gateway.issueKey({ scopes: ['calls.read'], perMinute: 100_000, perHour: 100_000 });
   const { fetch } = globalThis;
   vi.stubGlobal('fetch', async (url: string, init: RequestInit) => {
@@ -33,10 +34,7 @@ beforeEach(async () => {
     return await fetch(url, init);
   });
 });
-afterEach(async () => {
-  vi.unstubAllGlobals();
-  await world.gateway.close();
-});
+afterEach(() => void vi.unstubAllGlobals());
 
 test('pages of which one is a fresher copy than the next: none is missed and none repeated', async () => {
   world.addMany(230, world.nowMs - MINUTE, MINUTE);

@@ -1,18 +1,15 @@
 /** The guards that each request to the admin listener passes before an endpoint. */
 import { connect } from 'node:net';
-import { afterAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { auditOf, logOf, messageOf, readinessOf, TOKENS } from '../../support/admin.ts';
+import { forFile } from '../../support/opened.ts';
 import { startTestGateway } from '../../support/gateway.ts';
 import { WORKSPACE_A } from '../../support/records.ts';
 
-const [open, closed, elsewhere] = await Promise.all([
-  startTestGateway(),
-  startTestGateway({ env: TOKENS }),
-  startTestGateway({
-    env: { ADMIN_TOKEN: 't', ADMIN_HOST: '0.0.0.0', ADMIN_ALLOWED_HOSTS: 'Admin.internal,fd00::1' },
-  }),
-]);
-afterAll(() => Promise.all([open, closed, elsewhere].map((gateway) => gateway.close())));
+const ELSEWHERE = { ADMIN_TOKEN: 't', ADMIN_HOST: '0.0.0.0', ADMIN_ALLOWED_HOSTS: 'Admin.internal,fd00::1' };
+const open = await forFile(startTestGateway());
+const closed = await forFile(startTestGateway({ env: TOKENS }));
+const elsewhere = await forFile(startTestGateway({ env: ELSEWHERE }));
 
 type Headers = Readonly<Record<string, string>>;
 const get = (headers: Headers) => open.adminRaw('GET', '/api/keys', { headers });

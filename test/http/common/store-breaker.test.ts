@@ -248,55 +248,43 @@ describe('when it closes', () => {
   });
 });
 
-/** The store answers 404 unless it fails. */
-async function startTenants() {
-  const gateway = await start();
-  const tenants = [await newTenant(gateway), await newTenant(gateway), await newTenant(gateway)] as const;
-  const isOpenForAll = async (): Promise<boolean> => (await gateway.metric('evalgate_store_breaker_open ')) === 1;
-  return { gateway, tenants, isOpenForAll };
+async function isOpenForAll(gateway: UpstreamGateway): Promise<boolean> {
+  return (await gateway.metric('evalgate_store_breaker_open ')) === 1;
 }
 
+/** The store answers 404 unless it fails. */
 describe('the circuit of all', () => {
   test('stays closed while only one key fails, however often and among how few others', async () => {
-    const {
-      gateway,
-      tenants: [attacker, victim],
-      isOpenForAll,
-    } = await startTenants();
+    const gateway = await start();
+    const [attacker, victim] = [await newTenant(gateway), await newTenant(gateway)];
     for (let round = 0; round < 10; round += 1) {
       const mend = gateway.store.fail(500);
       await attacker.read(15);
       mend();
       expect(await victim.read(2)).toEqual([404, 404]);
     }
-    expect(await isOpenForAll()).toBe(false);
+    expect(await isOpenForAll(gateway)).toBe(false);
   });
 
   test('stays closed while one key fails and another one fails now and then', async () => {
-    const {
-      gateway,
-      tenants: [attacker, victim],
-      isOpenForAll,
-    } = await startTenants();
+    const gateway = await start();
+    const [attacker, victim] = [await newTenant(gateway), await newTenant(gateway)];
     const mend = gateway.store.fail(500);
     await attacker.read(15);
     expect(await victim.read(4)).toEqual(times(4, 500));
     mend();
     expect(await victim.read(20)).toEqual(times(20, 404));
-    expect(await isOpenForAll()).toBe(false);
+    expect(await isOpenForAll(gateway)).toBe(false);
   });
 
   test('opens once the calls of two keys fail, with one line in the log, for every key', async () => {
-    const {
-      gateway,
-      tenants: [a, b, other],
-      isOpenForAll,
-    } = await startTenants();
+    const gateway = await start();
+    const [a, b, other] = [await newTenant(gateway), await newTenant(gateway), await newTenant(gateway)];
     gateway.store.fail(503);
     await a.read(10);
-    expect(await isOpenForAll()).toBe(false);
+    expect(await isOpenForAll(gateway)).toBe(false);
     await b.read(10);
-    expect(await isOpenForAll()).toBe(true);
+    expect(await isOpenForAll(gateway)).toBe(true);
     const before = gateway.store.calls();
     expect([await other.readOne(), gateway.store.calls()]).toEqual([500, before]);
     expect(await gateway.metric('evalgate_store_calls_refused_total{reason="store-failing"}')).toBe(1);
@@ -306,17 +294,17 @@ describe('the circuit of all', () => {
   });
 
   test('opens while many keys fail a few times each', async () => {
-    const { gateway, isOpenForAll } = await startTenants();
+    const gateway = await start();
     gateway.store.fail(503);
     for (let keys = 0; keys < 11; keys += 1) await (await newTenant(gateway)).readOne();
-    expect(await isOpenForAll()).toBe(true);
+    expect(await isOpenForAll(gateway)).toBe(true);
     expect(await gateway.metric('evalgate_store_breaker_open_keys')).toBe(0);
   });
 
   test('opens by the failures of one key if nothing listens at the store', async () => {
     const gateway = await start({}, { env: { UPSTREAM_URL: 'http://127.0.0.1:1' } });
     for (let reads = 0; reads < 10; reads += 1) await readNew(gateway);
-    expect(await gateway.metric('evalgate_store_breaker_open ')).toBe(1);
+    expect(await isOpenForAll(gateway)).toBe(true);
     expect(await gateway.failureOf(await readNew(gateway))).toBe(
       'the call was held back: too many of the last ones failed',
     );
@@ -338,11 +326,8 @@ describe('the circuit of all', () => {
   });
 
   test('a key whose probes fail leaves every other turn to the others', async () => {
-    const {
-      gateway,
-      tenants: [attacker, b, victim],
-      isOpenForAll,
-    } = await startTenants();
+    const gateway = await start();
+    const [attacker, b, victim] = [await newTenant(gateway), await newTenant(gateway), await newTenant(gateway)];
     const mend = gateway.store.fail(500);
     await attacker.read(10);
     await b.read(10);
@@ -352,7 +337,7 @@ describe('the circuit of all', () => {
     gateway.clock.advance(1000);
     expect([await attacker.readOne(), gateway.store.calls()]).toEqual([500, probed]);
     mend();
-    expect([await victim.readOne(), await isOpenForAll()]).toEqual([404, false]);
+    expect([await victim.readOne(), await isOpenForAll(gateway)]).toEqual([404, false]);
   });
 });
 

@@ -1,6 +1,6 @@
 /** A store that misbehaves in every way the sample knows: a clear 500 or the copy held, the reason in the log, and no more. */
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { forTest } from '../../support/opened.ts';
+import { describe, expect, test, vi } from 'vitest';
+import { forFile, forTest } from '../../support/opened.ts';
 import { MISBEHAVIOURS, type Misbehaviour } from '../../../src/sample/faults.ts';
 import { startTestGateway } from '../../support/gateway.ts';
 import { createStoreServer } from '../../support/store-server.ts';
@@ -81,19 +81,15 @@ async function expectBorne(
   expect((await gateway.read(after)).status).toBe(200);
 }
 
-describe('a store that answers', () => {
-  let gateway: UpstreamGateway;
-  let impatient: UpstreamGateway;
-  beforeAll(async () => {
-    [gateway, impatient] = [await openUpstreamGateway(), await openUpstreamGateway({ timeout: '500ms' })];
-  });
-  afterAll(() => Promise.all([gateway.close(), impatient.close()]));
+const patient = await forFile(openUpstreamGateway());
+const impatient = await forFile(openUpstreamGateway({ timeout: '500ms' }));
 
+describe('a store that answers', () => {
   test.each(Object.entries(FAILURES))(
     'S1, S2, C2: %s is a 500, or a 404 if it cannot be told whose it is, or the copy that is held',
     async (way, expected) => {
       const known = MISBEHAVIOURS.find((name) => name === way) ?? 'html';
-      await expectBorne(gateway, known, { told: expected?.[0] ?? '', logged: expected?.[1] ?? '' });
+      await expectBorne(patient, known, { told: expected?.[0] ?? '', logged: expected?.[1] ?? '' });
     },
   );
 
@@ -102,7 +98,7 @@ describe('a store that answers', () => {
   });
 
   test('K2: nothing of all that put the token or the address of the store into the log', () => {
-    for (const { logLines, store } of [gateway, impatient]) {
+    for (const { logLines, store } of [patient, impatient]) {
       const lines = logLines.join('');
       expect(lines).toContain('"failure"');
       const secrets = [store.token, new URL(store.url).host, '/internal/v1'];
@@ -154,13 +150,6 @@ test.each([
   expect((await gateway.read('ev_1')).status).toBe(FAILURES[way]?.[0] === NO_CALL ? 404 : 500);
   await vi.waitFor(() => expect(gateway.store.openConnections).toBe(0));
   expect(gateway.store.connections).toBe(1);
-});
-
-test('without a listener the store cannot be reached', async () => {
-  const gateway = await startUpstreamGateway({}, { env: { UPSTREAM_URL: 'http://127.0.0.1:1' } });
-  const reply = await gateway.read('ev_1');
-  expect([reply.status, reply.json]).toEqual([500, { error: { message: TEXTS.unreachable } }]);
-  expect(await gateway.failureOf(reply)).toBe(`${BROKEN} before the answer (ECONNREFUSED)`);
 });
 
 test('the body of an error is not waited for longer than a second, and its Retry-After counts', async () => {
