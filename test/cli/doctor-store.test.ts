@@ -555,7 +555,7 @@ describe('the way to the store', () => {
       ]);
     } finally {
       await server.close();
-      await files.remove();
+      files.remove();
     }
   });
 

@@ -1,9 +1,6 @@
 /** How the gateway bounds what its own clients can cost it. */
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { GatewayProcess } from '../support/process.ts';
@@ -16,11 +13,7 @@ afterEach(async () => {
 });
 
 async function gatewayWith(yaml: string, env: Record<string, string> = {}): Promise<TestGateway> {
-  const folder = await mkdtemp(join(tmpdir(), 'evalgate-config-'));
-  closers.push(() => rm(folder, { recursive: true }));
-  const file = join(folder, 'config.yaml');
-  await writeFile(file, yaml);
-  const gateway = await startTestGateway({ env: { CONFIG_FILE: file, ...env } });
+  const gateway = await startTestGateway({ config: yaml, env });
   closers.push(() => gateway.close());
   gateway.store.put({ evaluations: [anEvaluation()] });
   return gateway;

@@ -1,23 +1,17 @@
 /** R6: after one timeout nothing waits for Redis any more, neither for that one nor for another of the same requests. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { RedisLink } from '../../src/redis/connection.ts';
-import { startRedis, type TestRedis } from '../support/redis.ts';
+import { fileOf } from '../support/files.ts';
+import { forFile, forTest } from '../support/opened.ts';
+import { startRedis } from '../support/redis.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { putCalls, startUpstreamGateway } from '../support/upstream-settings.ts';
 
-let redis: TestRedis;
 let proxy: TcpProxy;
 
-beforeAll(async () => {
-  redis = await startRedis();
-});
-afterAll(() => redis.close());
+const redis = await forFile(startRedis());
 beforeEach(async () => {
-  proxy = await TcpProxy.start(redis.url);
-  onTestFinished(() => proxy.close());
+  proxy = await forTest(TcpProxy.start(redis.url));
 });
 
 function nextUp(link: RedisLink): Promise<void> {
@@ -72,10 +66,7 @@ test.each([
   ['answers none in time', () => proxy.blackHole()],
   ['takes 0.35 s for each', () => proxy.delay('downstream', 350)],
 ])('a request that causes several commands waits once for a Redis that %s', async (_what, spoil) => {
-  const folder = await mkdtemp(join(tmpdir(), 'evalgate-redis-timeout-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
-  const CONFIG_FILE = join(folder, 'config.yaml');
-  await writeFile(CONFIG_FILE, 'redis: {timeout: 500ms}');
+  const CONFIG_FILE = fileOf('redis: {timeout: 500ms}');
   const gateway = await startUpstreamGateway({}, { env: { REDIS_URL: proxy.url, CONFIG_FILE } });
   const ids = putCalls(gateway, 2);
   expect((await gateway.read(ids[0] ?? '')).status).toBe(200);

@@ -1,6 +1,6 @@
 /** `evalgate doctor` in front of real Redis servers, set well and badly. */
 import { beforeEach, expect, test, vi } from 'vitest';
-import { configFile } from '../support/admin.ts';
+import { fileOf } from '../support/files.ts';
 import { forFile, forTest } from '../support/opened.ts';
 import { withClient } from '../support/redis/client.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
@@ -117,7 +117,7 @@ test.each([
 
 test('a Redis without a memory limit is sound if the cache has a budget there, or is elsewhere', async () => {
   await set(state, 'maxmemory', '0');
-  for (const env of [{ CONFIG_FILE: configFile('cache:\n  redis: 512MB\n') }, { REDIS_CACHE_URL: cache.url }]) {
+  for (const env of [{ CONFIG_FILE: fileOf('cache:\n  redis: 512MB\n') }, { REDIS_CACHE_URL: cache.url }]) {
     const { found } = await findRedis({ REDIS_URL: state.url, ...env });
     expect(found.filter(({ status }) => status !== 'ok')).toEqual([]);
   }

@@ -1,7 +1,8 @@
 /** The log lines about an unsuitable Redis, and the addresses that a gateway refuses. */
 import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
-import { configFile, linesOf } from '../support/admin.ts';
+import { fileOf } from '../support/files.ts';
+import { linesOf } from '../support/admin.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { forFile, forTest } from '../support/opened.ts';
 import { redisIsWell, WITHIN } from '../support/world.ts';
@@ -58,7 +59,7 @@ describe('a gateway warns once of a Redis', () => {
       `warn: The Redis of REDIS_URL has no memory limit (maxmemory 0), and cached answers may take what keys and limits need. Set maxmemory there, a tenth of which the cache leaves free; or cache.redis to what the cache may use; or ${OWN}`,
     ]);
     await unlimited.close();
-    const running = await start({ CONFIG_FILE: configFile('cache:\n  redis: 512MB\n') });
+    const running = await start({ CONFIG_FILE: fileOf('cache:\n  redis: 512MB\n') });
     await redisIsWell(running);
     expect(warnings(running)).toEqual([]);
   });

@@ -66,7 +66,7 @@ afterAll(async () => {
   storeFront.close();
   await redis.close();
   await store.close();
-  await files.remove();
+  files.remove();
 });
 
 const start = (REDIS_URL: string) => startTestGateway({ env: { REDIS_URL } });
@@ -99,7 +99,7 @@ describe.skipIf(files === null)('Redis behind TLS', () => {
 
   test('an authority that is another one, and a certificate of another name, are told apart', async () => {
     const others = await makeTlsFiles();
-    onTestFinished(async () => others?.remove());
+    onTestFinished(() => others?.remove());
     const [wrong] = (await findRedis({ REDIS_URL: `${urlOf(front)}?tlsCaFile=${others?.ca}` })).found;
     expect(wrong?.advice).toBe(
       'The authority in the file of tlsCaFile did not sign its certificate: name the file of the one that did at the end of REDIS_URL.',
@@ -142,7 +142,7 @@ describe.skipIf(files === null)('Redis behind TLS', () => {
     const gateway = await GatewayProcess.start({ env: { REDIS_URL: url, UPSTREAM_URL: store.url, DRAIN_DELAY: '0s' } });
     onTestFinished(async () => {
       await gateway.kill();
-      await others.remove();
+      others.remove();
     });
     await expect.poll(async () => (await gateway.readiness()).status, WITHIN).toBe('ready');
     const names: string[] = [];

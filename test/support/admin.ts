@@ -2,9 +2,6 @@
 import { z } from 'zod';
 import type { Reply, TestGateway } from './gateway.ts';
 
-/** A configuration file, for `CONFIG_FILE`. */
-export { fileOf as configFile } from './files.ts';
-
 export const START = '2026-01-15T12:00:00.000Z';
 /** Environment of a gateway with two tokens: `admin` sends that of alice. */
 export const TOKENS = { ADMIN_TOKEN: 'alice=correct-horse,bob=battery-staple' };

@@ -8,10 +8,9 @@
  *     const answer = await gateway.get(`/v1/workspaces/${WORKSPACE_A}/reports`, { key });
  *     ... await gateway.close();
  */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { Agent, request, type IncomingHttpHeaders } from 'node:http';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { z } from 'zod';
@@ -20,8 +19,9 @@ import { startGateway, type Workers } from '../../src/gateway.ts';
 import type { Scope } from '../../src/keys/key.ts';
 import { createLogger } from '../../src/log/logger.ts';
 import { systemTimers, type Timers } from '../../src/time/timers.ts';
+import { openFolder } from './files.ts';
 import { ManualClock } from './manual-clock.ts';
-import { checkerOf } from './openapi-check.ts';
+import { checkerOf, jsonOf } from './openapi-check.ts';
 import { WORKSPACE_A } from './records.ts';
 import { createStoreServer, type StoreServer } from './store-server.ts';
 
@@ -99,9 +99,7 @@ export async function startTestGateway({
   workers,
 }: TestGatewayOptions = {}) {
   const store = shared ?? (await createStoreServer());
-  const folder = mkdtempSync(join(tmpdir(), 'evalgate-config-'));
-  const file = join(folder, 'config.yaml');
-  writeFileSync(file, config ?? TEST_CONFIG);
+  const folder = openFolder();
   /** Every line of the log so far, as JSON. */
   const logLines: string[] = [];
   const env: Readonly<Record<string, string>> = {
@@ -109,7 +107,7 @@ export async function startTestGateway({
     ADMIN_PORT: '0',
     UPSTREAM_URL: store.url,
     UPSTREAM_TOKEN: store.token,
-    CONFIG_FILE: file,
+    CONFIG_FILE: folder.write('config.yaml', config ?? TEST_CONFIG),
     ...overrides,
   };
   const loaded = loadConfig({ env });
@@ -196,7 +194,7 @@ export async function startTestGateway({
       connections.destroy();
       // So that the next gateway of the file is traced only if it says so.
       for (const name of otelVariables) delete process.env[name];
-      rmSync(folder, { recursive: true, force: true });
+      folder.close();
       if (shared === undefined) await store.close();
     },
   };
@@ -259,12 +257,4 @@ function parseRaw(text: string): RawReply {
     headers[name] = headers[name] === undefined ? value : `${headers[name]}\n${value}`;
   }
   return { status: Number(statusLine.split(' ')[1] ?? 0), headers, body: text.slice(end + 4) };
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -118,7 +118,7 @@ function bodyFaults(schemas: DocumentSchemas, response: Place, exchange: Exchang
   if (mediaType === null) return ['the header content-type is missing'];
   if (!mediaTypes.includes(mediaType)) return [`the content type ${mediaType} is not documented`];
   if (isBodyless) return [];
-  const body = parse(exchange.body);
+  const body = jsonOf(exchange.body);
   if (body === undefined) return ['the body is not JSON'];
   return schemas
     .checkAt([...response, 'content', mediaType, 'schema'])(body)
@@ -126,7 +126,7 @@ function bodyFaults(schemas: DocumentSchemas, response: Place, exchange: Exchang
 }
 
 /** The parsed text; undefined, which JSON cannot say, if it is no JSON. */
-function parse(text: string): unknown {
+export function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

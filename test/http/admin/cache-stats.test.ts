@@ -1,8 +1,9 @@
 /** The statistics of reads for operators: /api/cache, /api/cache/top, /api/cache/history, /api/cache/advice. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { fileOf } from '../../support/files.ts';
 import { forTest } from '../../support/opened.ts';
-import { configFile, messageOf, START, statsOf } from '../../support/admin.ts';
+import { messageOf, START, statsOf } from '../../support/admin.ts';
 import { runCli } from '../../support/cli.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { aTranscript, anEvaluation, WORKSPACE_A } from '../../support/records.ts';
@@ -157,7 +158,7 @@ describe('/api/cache', () => {
   });
 
   test('a copy that was dropped for want of memory is missed as evicted', async () => {
-    gateway = await forTest(startTestGateway({ env: { CONFIG_FILE: configFile('cache: {memory: 1MB}') } }));
+    gateway = await forTest(startTestGateway({ config: 'cache: {memory: 1MB}' }));
     const body = 'x'.repeat(300_000);
     const ids = Array.from({ length: 6 }, (_, index) => `ev_${index}`);
     gateway.store.put({
@@ -220,7 +221,7 @@ describe('/api/cache/top', () => {
   });
 
   test('says how many calls more memory would spare, if what was evicted is still fresh when it is read again', async () => {
-    gateway = await forTest(startTestGateway({ env: { CONFIG_FILE: configFile('cache: {memory: 1MB}') } }));
+    gateway = await forTest(startTestGateway({ config: 'cache: {memory: 1MB}' }));
     key = await gateway.issueKey({ perMinute: 1_000_000, perHour: 1_000_000 });
     const ids = Array.from({ length: 300 }, (_, index) => `ev_${index}`);
     gateway.store.put({ evaluations: ids.map((id) => anEvaluation({ _id: id, title: 'x'.repeat(2000) })) });
@@ -449,7 +450,7 @@ describe('/api/cache/advice', () => {
     // Backfilled by the list.
     expect(evaluation).toMatchObject({ reads: 10, measured: { hitRatio: 1, upstreamRps: 0 } });
     expect(transcript).toMatchObject({ reads: 0, measured: null });
-    gateway.reload({ CONFIG_FILE: configFile('cache: {classes: {list: {outdatedLimit: 5%}}}') });
+    gateway.reload({ CONFIG_FILE: fileOf('cache: {classes: {list: {outdatedLimit: 5%}}}') });
     expect(await show('/api/cache/advice')).toMatchObject({
       classes: CLASSES.map((name) => ({ class: name, outdatedLimit: name === 'list' ? 0.05 : 0.02 })),
     });

@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { fileOf } from '../../support/files.ts';
 import { forTest } from '../../support/opened.ts';
-import { AS_BOB, auditOf, configFile, faults, messageOf, statsOf, TOKENS } from '../../support/admin.ts';
+import { AS_BOB, auditOf, faults, messageOf, statsOf, TOKENS } from '../../support/admin.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { anEvaluation, WORKSPACE_A } from '../../support/records.ts';
 
@@ -54,7 +55,7 @@ describe('GET /api/cache/ttl', () => {
   });
 
   test('says of each value where it comes from', async () => {
-    const file = configFile('cache: {classes: {list: {fresh: 20s, stale: 2m}}}\n');
+    const file = fileOf('cache: {classes: {list: {fresh: 20s, stale: 2m}}}\n');
     gateway = await forTest(startTestGateway({ env: { CONFIG_FILE: file, CACHE_LIST_STALE: '90s' } }));
     await put({ error: '2h' });
     expect(await rowOf('list')).toMatchObject({

@@ -2,8 +2,9 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
+import { fileOf } from '../../support/files.ts';
 import { forTest } from '../../support/opened.ts';
-import { configFile, logOf, readinessOf, samplesOf, START, TOKENS } from '../../support/admin.ts';
+import { logOf, readinessOf, samplesOf, START, TOKENS } from '../../support/admin.ts';
 import { startTestGateway, type TestGateway, type TestGatewayOptions } from '../../support/gateway.ts';
 import { anEvaluation, WORKSPACE_A } from '../../support/records.ts';
 
@@ -93,7 +94,7 @@ describe('/readyz', () => {
   });
 
   test('as many requests as may be: further ones are refused, which is reported for ten seconds', async () => {
-    await start({ CONFIG_FILE: configFile('server: {maxInFlight: 1}') });
+    await start({ CONFIG_FILE: fileOf('server: {maxInFlight: 1}') });
     const gate = gateway.store.hold();
     // As many as may wait for the store.
     const waiting = [read(), read(`${LIST}?page=2`)];

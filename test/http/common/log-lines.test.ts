@@ -2,8 +2,9 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
+import { fileOf } from '../../support/files.ts';
 import { forTest } from '../../support/opened.ts';
-import { configFile, logOf, linesOf } from '../../support/admin.ts';
+import { logOf, linesOf } from '../../support/admin.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { createStoreServer } from '../../support/store-server.ts';
 import { programOnPath } from '../../support/process.ts';
@@ -63,7 +64,7 @@ describe('log.requests', () => {
     ['errors', [401, 500]],
     ['off', []],
   ])('%s: the requests with these statuses have a line: %j', async (requests, expected) => {
-    await start({ CONFIG_FILE: configFile(`{log: {requests: ${requests}}, upstream: {breakerPercent: null}}`) });
+    await start({ CONFIG_FILE: fileOf(`{log: {requests: ${requests}}, upstream: {breakerPercent: null}}`) });
     const key = await gateway.issueKey();
     gateway.store.put({ evaluations: [anEvaluation()] });
     await gateway.get(CALL, { key });
@@ -76,11 +77,11 @@ describe('log.requests', () => {
   });
 
   test('off: a failure of the gateway itself has a line, and a change is taken over while it runs', async () => {
-    await start({ CONFIG_FILE: configFile('{log: {requests: off}}') });
+    await start({ CONFIG_FILE: fileOf('{log: {requests: off}}') });
     gateway.store.evaluations.set(EVALUATION_ID, { ...anEvaluation(), state: 7 });
     const key = await gateway.issueKey();
     await gateway.get(CALL, { key });
-    gateway.reload({ CONFIG_FILE: configFile('{log: {requests: all}}') });
+    gateway.reload({ CONFIG_FILE: fileOf('{log: {requests: all}}') });
     await gateway.get(CALL);
     await settle();
     const written = logOf(gateway, 'request').filter(({ surface }) => surface === 'v2');
