@@ -10,7 +10,8 @@ import { UNDECRYPTABLE_REASONS } from '../cache/redis/encryption.ts';
 import type { Connectivity } from '../redis/connectivity.ts';
 import { CUT_REASONS } from '../server/connections.ts';
 import type { GuardStatus } from '../upstream/guard.ts';
-import type { RedisHealth, RedisMemory } from './redis-health.ts';
+import type { RedisMemory } from '../redis/memory.ts';
+import type { RedisHealth } from './redis-health.ts';
 
 /** From half a millisecond, a hit in memory, to the longest a store call may take. */
 const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];

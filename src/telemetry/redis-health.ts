@@ -9,8 +9,8 @@ import type { UndecidableLogError } from '../quota/redis-limiter.ts';
 import type { RedisLink, RedisRole } from '../redis/connection.ts';
 import { replyCode } from '../redis/errors.ts';
 import type { Connectivity } from '../redis/connectivity.ts';
+import { readRedisMemory, type RedisMemory } from '../redis/memory.ts';
 import { type Refusal, refusalOf } from '../redis/refusal.ts';
-import { settingsOf } from '../redis/settings.ts';
 import { degraded, type DependencyState, type Health } from './health.ts';
 import { systemCode } from '../log/error.ts';
 
@@ -56,17 +56,6 @@ export interface TrackedRedis {
   readonly protection: () => string;
   /** Whether there are demo keys, which are in memory and let in whatever Redis does. */
   readonly hasDemoKeys: boolean;
-}
-
-export interface RedisMemory {
-  readonly role: RedisRole;
-  readonly usedBytes: number;
-  /** 0 for no limit; null if Redis does not report it. */
-  readonly maxBytes: number | null;
-  /** In the database that is used there. */
-  readonly keys: number;
-  /** Ids of the running servers: two roles with the same one are in one server. */
-  readonly runIds: readonly (string | null)[];
 }
 
 export class RedisHealth {
@@ -205,7 +194,7 @@ export class RedisHealth {
   /** Asks Redis, within the time of a command; nothing of one that is down or does not answer. Never rejects. */
   memory(): Promise<readonly RedisMemory[]> {
     const up = this.#links.filter((link) => link.isUp());
-    this.#memory ??= Promise.all(up.map((link) => memoryOf(link).catch(() => null)))
+    this.#memory ??= Promise.all(up.map((link) => readRedisMemory(link).catch(() => null)))
       .then((all) => all.filter((memory) => memory !== null))
       .finally(() => {
         this.#memory = null;
@@ -393,26 +382,4 @@ function describeExcess({ limit, usedBytes, maxBytes }: BudgetExcess): string {
       ? `the cache has some ${used} of ${most} (cache.redis)`
       : `${used} are in use, and above ${most} the memory (maxmemory) is for keys and limits`;
   return `new answers are kept in memory only: ${reason}`;
-}
-
-/** For a Cluster, the sums of its primaries; without a limit if one of them has none. */
-async function memoryOf(link: RedisLink): Promise<RedisMemory | null> {
-  const read = await Promise.all(
-    link.servers().map(async ({ client }) => {
-      const [info, keys] = await Promise.all([client.info(), client.dbsize()]);
-      return { ...settingsOf(info, null), keys };
-    }),
-  );
-  const usedBytes = sumOf(read.map(({ usedMemoryBytes }) => usedMemoryBytes));
-  if (usedBytes === null) return null;
-  const limits = read.map(({ maxMemoryBytes }) => maxMemoryBytes);
-  const maxBytes = limits.includes(0) ? 0 : sumOf(limits);
-  const keys = read.reduce((sum, server) => sum + server.keys, 0);
-  return { role: link.role, usedBytes, maxBytes, keys, runIds: read.map(({ runId }) => runId) };
-}
-
-/** Null if one of them is not known, or there is none. */
-function sumOf(values: readonly (number | null)[]): number | null {
-  const known = values.filter((value) => value !== null);
-  return known.length < values.length || known.length === 0 ? null : known.reduce((sum, value) => sum + value, 0);
 }
