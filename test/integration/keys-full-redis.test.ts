@@ -6,7 +6,7 @@ import { hashToken, newToken } from '../../src/keys/token.ts';
 import { auditOf, messageOf } from '../support/admin.ts';
 import { runCli, runJson } from '../support/cli.ts';
 import type { TestGateway } from '../support/gateway.ts';
-import { dependency, startFleet, WITHIN } from '../support/world.ts';
+import { dependency, startFleet, WITHIN, use } from '../support/world.ts';
 import { WORKSPACE_A } from '../support/records.ts';
 import { atEach, withClient } from '../support/redis/client.ts';
 import { startRedis } from '../support/redis.ts';
@@ -33,9 +33,6 @@ async function fill(): Promise<void> {
   await atEach(redis, (client) => client.config('SET', 'maxmemory-policy', 'noeviction', 'maxmemory', '1'));
   await withClient(redis.url, (client) => expect(client.set('more', 'x')).rejects.toThrow('OOM'));
 }
-
-const use = async (gateway: TestGateway, key: string): Promise<number> =>
-  (await gateway.get('/v2/key', { key })).status;
 
 const recordSchema = z.looseObject({ status: z.string() });
 

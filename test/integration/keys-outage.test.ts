@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { hashToken, newToken } from '../../src/keys/token.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
-import { dependency, type World, redisIsWell, startFleet, WITHIN } from '../support/world.ts';
+import { dependency, type World, redisIsWell, startFleet, WITHIN, use } from '../support/world.ts';
 import { forTest } from '../support/opened.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { atEach, cutSubscribers, withClient } from '../support/redis/client.ts';
@@ -21,9 +21,6 @@ beforeEach(async () => {
 
 const start = (size = 1): Promise<World> => forTest(startFleet(redis.url, { size, env: { KEY_GRACE: '5m' } }));
 const one = async (): Promise<TestGateway> => (await start()).here;
-
-const use = async (gateway: TestGateway, key: string): Promise<number> =>
-  (await gateway.get('/v2/key', { key })).status;
 
 function keysAre(gateway: TestGateway, status: RegExp): Promise<void> {
   return vi.waitFor(async () => expect(await dependency(gateway, 'keys')).toMatch(status), WITHIN);

@@ -6,7 +6,7 @@ import { forFile, forTest } from '../support/opened.ts';
 import { z } from 'zod';
 import { hashToken, newToken } from '../../src/keys/token.ts';
 import type { TestGateway } from '../support/gateway.ts';
-import { type World, redisIsWell, startFleet, WITHIN } from '../support/world.ts';
+import { type World, redisIsWell, startFleet, WITHIN, use } from '../support/world.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { connectToAny, namesIn } from '../support/redis/client.ts';
 import { startRedis } from '../support/redis.ts';
@@ -26,9 +26,6 @@ beforeEach(async () => {
   fleet = await forTest(startFleet(redis.url, { env: { TRUSTED_PROXIES: '127.0.0.1/32' } }));
   [a, b] = [fleet.here, fleet.there];
 });
-
-const use = async (gateway: TestGateway, key: string): Promise<number> =>
-  (await gateway.get('/v2/key', { key })).status;
 
 /** A key of another system, as it is imported. */
 function foreign(token: string, keyId: string = `old-${randomUUID()}`): Record<string, unknown> {

@@ -5,7 +5,7 @@ import { messageOf, readinessOf } from '../support/admin.ts';
 import { runCli } from '../support/cli.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { forFile, forTest } from '../support/opened.ts';
-import { dependency, type World, nth, quotasAreExact, startFleet, WITHIN } from '../support/world.ts';
+import { dependency, type World, quotasAreExact, startFleet, WITHIN } from '../support/world.ts';
 import { anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../support/records.ts';
 import { atEach, untilAll, withClient } from '../support/redis/client.ts';
 import { startRedis } from '../support/redis.ts';
@@ -20,7 +20,7 @@ const redis = await forFile(startRedis({ config: ['enable-protected-configs yes'
 beforeEach(async () => {
   fleet = await forTest(startFleet(redis.url));
   fleet.store.put({ evaluations: [anEvaluation()] });
-  gateway = nth(fleet.gateways, 0);
+  gateway = fleet.here;
 });
 afterEach(async () => {
   await saveInto('dump.rdb', 'ok');

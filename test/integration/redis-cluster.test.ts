@@ -2,9 +2,8 @@
 import { beforeEach, expect, test, vi } from 'vitest';
 import { samplesOf } from '../support/admin.ts';
 import { hashToken } from '../../src/keys/token.ts';
-import type { TestGateway } from '../support/gateway.ts';
 import { forFile } from '../support/opened.ts';
-import { dependency, quotasAreExact, redisIsWell, startFleet, WITHIN } from '../support/world.ts';
+import { dependency, quotasAreExact, redisIsWell, startFleet, WITHIN, use } from '../support/world.ts';
 import { anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../support/records.ts';
 import { withClient } from '../support/redis/client.ts';
 import { spawnCluster, type TestRedis } from '../support/redis.ts';
@@ -26,9 +25,6 @@ beforeEach(async () => {
   // So that both have a copy of it long before Redis fails: an answer that a change overtakes is not kept.
   for (const gateway of [a, b]) await use(gateway, known.token);
 });
-
-const use = async (gateway: TestGateway, key: string): Promise<number> =>
-  (await gateway.get('/v2/key', { key })).status;
 
 function slotOf(name: string): Promise<number> {
   return withClient(cluster.primaries[0]?.url ?? '', (client) => client.cluster('KEYSLOT', name));

@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest';
 import { hashToken } from '../../src/keys/token.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { forFile, forTest } from '../support/opened.ts';
-import { dependency, FAILOVER, type World, nth, redisIsWell, startFleet, WITHIN } from '../support/world.ts';
+import { dependency, FAILOVER, type World, redisIsWell, startFleet, WITHIN } from '../support/world.ts';
 import { connectWhenUp, withClient } from '../support/redis/client.ts';
 import { spawnSentinels } from '../support/redis.ts';
 import { findRedis } from './redis-findings.ts';
@@ -64,7 +64,7 @@ test('Redis and its Sentinels each have a password of their own in the address',
     await demand('>s3ntinel', 's3rver');
     const withBoth = group.url.replace('://', '://:s3rver@').concat('?sentinelPassword=s3ntinel');
     const fleet = await startFleet(withBoth, { size: 1 });
-    const gateway = nth(fleet.gateways, 0);
+    const gateway = fleet.here;
     expect(await use(gateway, await gateway.issueKey())).toBe(200);
     await fleet.close();
     expect(gateway.logLines.join('')).not.toMatch(/s3rver|s3ntinel/);
@@ -78,8 +78,7 @@ test('Redis and its Sentinels each have a password of their own in the address',
 });
 
 test('C8, R5: a primary that freezes is left for the new one, with all that it knew, and never returned to', async () => {
-  const { gateways } = await start();
-  const [a, b] = [nth(gateways, 0), nth(gateways, 1)];
+  const { here: a, there: b } = await start();
   const { keyId, token: key } = await a.issue({ perMinute: 1000 });
   for (const gateway of [a, b]) expect(await use(gateway, key)).toBe(200);
   const old = await group.primary();

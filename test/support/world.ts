@@ -285,6 +285,11 @@ export function nth(gateways: readonly TestGateway[], place: number): TestGatewa
   return gateway;
 }
 
+/** The status that a gateway answers to a key, at no cost to its quota. */
+export async function use(gateway: TestGateway, key: string): Promise<number> {
+  return (await gateway.get('/v2/key', { key })).status;
+}
+
 /** A dependency on a gateway's `/readyz`: its status and details. */
 export async function dependency(gateway: TestGateway, name: string): Promise<string> {
   const found = (await readinessOf(gateway)).of(name);
