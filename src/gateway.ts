@@ -105,7 +105,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   };
   const ttl = new TtlPolicy(clock, config.cache.classes);
   const maintenance = createMaintenance(health, clock, timers);
-  const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes });
+  const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes, clock });
   const answerMemory = new AnswerMemory(upstream.answerMemoryBytes ?? defaultAnswerBytes(), timers);
   const stopTracing = await openTracing(loaded, logger);
   const { lookAtSecrets: refreshToken = async () => {}, secretFaults = [] } = options;

@@ -52,7 +52,7 @@ export class Copies {
   inMemory<T>(request: CacheRequest<T>, reader: Reader): FoundCopies<T> {
     const { memory } = this.#options;
     return {
-      newest: assess(request, memory.get(request.key), 'memory', this.#options),
+      newest: assess(request, memory.get(request, reader), 'memory', this.#options),
       replacedAtMs: null,
       negative: assess(request, memory.negative(request.key, reader), 'memory', this.#options),
     };
@@ -76,7 +76,7 @@ export class Copies {
     const { memory, clock } = this.#options;
     const { key } = request;
     const nowMs = clock.nowMs();
-    if (entry !== null && isNewer(entry, memory.get(key), nowMs)) memory.set(key, entry);
+    if (entry !== null && isNewer(entry, memory.peek(key) ?? null, nowMs)) memory.set(key, entry, reader);
     if (negative !== null && isNewer(negative, memory.negative(key, reader), nowMs)) {
       memory.setNegative(key, reader, negative);
     }

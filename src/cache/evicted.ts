@@ -2,7 +2,8 @@
  * The entries that were evicted last: how much more memory would have kept each until it was read again. A cache that evicts
  * the least recently used holds, with X bytes more, the same entries and, of those that were evicted, the last X bytes that
  * were not stored again (Mattson et al., 1970: the inclusion property). Only the keys with certain hashes are followed, and
- * each stands for `SAMPLE` (Waldspurger et al., 2015: SHARDS).
+ * each stands for `SAMPLE` (Waldspurger et al., 2015: SHARDS). While a holder floods the cache, its copies go before older
+ * ones of others (fair-lru.ts): then the figures are an estimate.
  */
 
 /** One key in so many is followed. */

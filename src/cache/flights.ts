@@ -23,7 +23,7 @@ import type { LeaseWaitEnd } from './events.ts';
 import { FlightSpans } from './flight-spans.ts';
 import { audienceOf, type CachedCopy, plan } from './plan.ts';
 import { isPurged, mayBeKept } from './purge-log.ts';
-import { type FlightView, isFailureVisible, type Tier, workspaceSetOf } from './reader.ts';
+import { type FlightView, isFailureVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
 import { evaluationOf } from './request.ts';
 import { type Completion, fromFailure, type Lease, type LeaseAttempt, OWN_LEASE, toFailure } from './shared-cache.ts';
 import { type Flight, SingleFlight } from './single-flight.ts';
@@ -307,16 +307,19 @@ export class Flights {
       present !== undefined && isNewer(present, served, this.#options.clock.nowMs()) && !isPurged(purges, present);
     let isInMemory = false;
     if (entry !== null && completion !== 'overtaken' && !isPresentNewer) {
-      isInMemory = memory.set(request.key, entry);
-      this.#backfill(backfillsOf(request, served, (key) => memory.get(key)));
+      isInMemory = memory.set(request.key, entry, reader);
+      this.#backfill(
+        backfillsOf(request, served, (key) => memory.peek(key) ?? null),
+        reader,
+      );
     }
     if (negative !== null) isInMemory = memory.setNegative(request.key, reader, negative);
     return (isInMemory || completion === 'stored') && isCacheable(ttl.of(classOf(request.kind, served.entry)));
   }
 
-  #backfill(entries: readonly Backfill[]): void {
+  #backfill(entries: readonly Backfill[], reader: Reader): void {
     if (entries.length === 0) return;
-    this.#options.memory.backfill(entries);
+    this.#options.memory.backfill(entries, reader);
     const { events } = this.#options;
     for (const { refresh } of entries) if (refresh !== null) events.onRefresh?.(refresh);
     void this.#try('backfill', () => this.#options.sharedCache.backfill(entries));

@@ -1,12 +1,14 @@
-/** The memory tier: bounded in bytes; the least recently used entry makes room first. */
+/** The memory tier: bounded in bytes, and fair to the API keys that read from it (fair-lru.ts). */
 import { LRUCache } from 'lru-cache';
+import type { Clock } from '../time/clock.ts';
 import { RESOURCES } from '../upstream/resources.ts';
 import type { Keyed, Measured, StoredEntry, Usage } from './entry.ts';
 import { type Evicted, EvictedEntries } from './evicted.ts';
+import { FairLru } from './fair-lru.ts';
 import type { Tagged } from './purge-log.ts';
-import { hash32, isSearchKey } from './request.ts';
+import { isVisible, type Reader, workspaceSetOf } from './reader.ts';
+import { type CacheRequest, hash32, isSearchKey } from './request.ts';
 import type { Inspection, KeptCopy } from './shared-cache.ts';
-import { type Reader, workspaceSetOf } from './reader.ts';
 
 interface Slot {
   readonly stored: StoredEntry;
@@ -24,6 +26,7 @@ interface AbsentKey {
   readonly absent: StoredEntry | null;
   /** By set of workspaces. */
   readonly negatives: ReadonlyMap<string, Negative>;
+  readonly bytes: number;
 }
 
 interface Negative {
@@ -50,46 +53,59 @@ const NEGATIVE_OVERHEAD_BYTES = 1000;
 /** Keys that were dropped are remembered, to tell why a read missed. */
 const MAX_DROPPED = 16_384;
 
-const NOTHING_ABSENT: AbsentKey = { absent: null, negatives: new Map() };
+const NOTHING_ABSENT: AbsentKey = { absent: null, negatives: new Map(), bytes: 0 };
+
+export interface MemoryTierOptions {
+  /** For answers, everything derived from them, and their keys. */
+  readonly maxBytes: number;
+  readonly clock: Pick<Clock, 'nowMicros'>;
+}
 
 export class MemoryTier {
-  readonly #searched: LRUCache<string, Slot>;
-  readonly #rest: LRUCache<string, Slot>;
-  readonly #absent: LRUCache<string, AbsentKey>;
+  readonly #searched: FairLru<Slot>;
+  readonly #rest: FairLru<Slot>;
+  readonly #absent: FairLru<AbsentKey>;
   /** Hashes of keys: a collision only makes a report less exact. */
   readonly #dropped = new LRUCache<number, 'evicted' | 'purged'>({ max: MAX_DROPPED });
   /** Entries that were evicted, except searched lists. */
   readonly #evicted = new EvictedEntries();
   #isSuspended = false;
 
-  /** `maxBytes`: for answers, everything derived from them, and their keys. */
-  constructor({ maxBytes }: { readonly maxBytes: number }) {
+  constructor({ maxBytes, clock }: MemoryTierOptions) {
     const searchedBytes = Math.floor(maxBytes * SEARCHED_SHARE);
     const absentBytes = Math.floor(maxBytes * ABSENT_SHARE);
-    this.#searched = this.#createCache(searchedBytes);
-    this.#rest = this.#createCache(maxBytes - searchedBytes - absentBytes);
-    this.#absent = new LRUCache({
-      // lru-cache takes a maximum of 0 for none at all.
-      maxSize: Math.max(1, absentBytes),
-      // An absent answer beside negative entries weighs nothing, so that made-up and foreign ids make room alike.
-      sizeCalculation: ({ negatives }, key) => Math.max(1, negatives.size) * (NEGATIVE_OVERHEAD_BYTES + 2 * key.length),
-    });
+    const onEvicted = (key: string, slot: Slot): void => this.#onEvicted(key, slot);
+    this.#searched = new FairLru({ maxBytes: searchedBytes, clock, onEvicted });
+    this.#rest = new FairLru({ maxBytes: maxBytes - searchedBytes - absentBytes, clock, onEvicted });
+    this.#absent = new FairLru({ maxBytes: absentBytes, clock, onEvicted: () => undefined });
   }
 
-  /** The last answer of the store for the key, whoever may see it. */
-  get(key: string): StoredEntry | null {
-    return this.#cacheOf(key).get(key)?.stored ?? this.#absent.get(key)?.absent ?? null;
+  /**
+   * The last answer of the store for the key, whoever may see it. A reader who may not is not charged for it (K7a: else its
+   * own copies would make room, and show that there is one).
+   */
+  get<T>(request: CacheRequest<T>, reader: Reader): StoredEntry | null {
+    const { key } = request;
+    const copies = this.#copiesOf(key);
+    const stored = copies.peek(key)?.stored;
+    if (stored === undefined) return this.#absent.peek(key)?.absent ?? null;
+    if (isVisible(request, stored, reader)) copies.use(key, holderOf(reader));
+    return stored;
   }
 
-  /** False if it doesn't fit. */
-  set(key: string, stored: StoredEntry): boolean {
-    this.#cacheOf(key).delete(key);
+  /** Charges the reader for it, unless another is charged for the key. False if it doesn't fit. */
+  set(key: string, stored: StoredEntry, reader: Pick<Reader, 'keyId'>): boolean {
     if (this.#isSuspended) return false;
+    const copies = this.#copiesOf(key);
     const known = this.#absent.peek(key) ?? NOTHING_ABSENT;
-    if (stored.entry.answer.kind === 'absent') return this.#setAbsent(key, { ...known, absent: stored });
+    if (stored.entry.answer.kind === 'absent') {
+      this.#delete(key);
+      return this.#setAbsent(key, { ...known, absent: stored }, reader);
+    }
     if (known.absent !== null) this.#setAbsent(key, { ...known, absent: null });
+    copies.peek(key)?.unwatch();
     const unwatch = stored.entry.onGrowth(() => this.#weighAgain(key));
-    const isKept = this.#put(key, { stored, bytes: weigh(key, stored), unwatch });
+    const isKept = copies.set(key, { stored, bytes: weigh(key, stored), unwatch }, holderOf(reader));
     if (isKept) {
       this.#dropped.delete(hash32(key));
       this.#evicted.delete(hash32(key));
@@ -97,23 +113,27 @@ export class MemoryTier {
     return isKept;
   }
 
-  negative(key: string, reader: Pick<Reader, 'workspaceIds'>): StoredEntry | null {
-    return this.#absent.get(key)?.negatives.get(workspaceSetOf(reader))?.stored ?? null;
+  negative(key: string, reader: Pick<Reader, 'workspaceIds' | 'keyId'>): StoredEntry | null {
+    const stored = this.#absent.peek(key)?.negatives.get(workspaceSetOf(reader))?.stored;
+    if (stored === undefined) return null;
+    this.#absent.use(key, holderOf(reader));
+    return stored;
   }
 
   /** False if it doesn't fit. */
-  setNegative(key: string, { workspaceIds }: Pick<Reader, 'workspaceIds'>, stored: StoredEntry): boolean {
+  setNegative(key: string, reader: Pick<Reader, 'workspaceIds' | 'keyId'>, stored: StoredEntry): boolean {
     if (this.#isSuspended) return false;
     const known = this.#absent.peek(key) ?? NOTHING_ABSENT;
-    const negatives = new Map(known.negatives).set(workspaceSetOf({ workspaceIds }), { stored, workspaceIds });
-    return this.#setAbsent(key, { ...known, negatives });
+    const { workspaceIds } = reader;
+    const negatives = new Map(known.negatives).set(workspaceSetOf(reader), { stored, workspaceIds });
+    return this.#setAbsent(key, { ...known, negatives }, reader);
   }
 
   /** Sets each one only if there is nothing, or something whose fetch was over before the new one's began. */
-  backfill(entries: readonly Keyed[]): void {
+  backfill(entries: readonly Keyed[], reader: Pick<Reader, 'keyId'>): void {
     for (const { key, stored } of entries) {
       const present = this.peek(key);
-      if (present === undefined || present.receivedAtMs < stored.entry.requestedAtMs) this.set(key, stored);
+      if (present === undefined || present.receivedAtMs < stored.entry.requestedAtMs) this.set(key, stored, reader);
     }
   }
 
@@ -123,8 +143,8 @@ export class MemoryTier {
    */
   deleteOlder(key: string, { filledAtMs, workspaceId }: Replacement): void {
     const isOlder = (stored: StoredEntry): boolean => stored.entry.requestedAtMs < filledAtMs;
-    const present = this.#cacheOf(key).peek(key);
-    if (present !== undefined && isOlder(present.stored)) this.#cacheOf(key).delete(key);
+    const present = this.#copiesOf(key).peek(key);
+    if (present !== undefined && isOlder(present.stored)) this.#delete(key);
     const known = this.#absent.peek(key);
     if (known === undefined || workspaceId === null) return;
     const left = [...known.negatives].filter(
@@ -135,14 +155,14 @@ export class MemoryTier {
 
   /** The last answer for the key: to look at it is no use of it. */
   peek(key: string): StoredEntry | undefined {
-    return this.#cacheOf(key).peek(key)?.stored ?? this.#absent.peek(key)?.absent ?? undefined;
+    return this.#copiesOf(key).peek(key)?.stored ?? this.#absent.peek(key)?.absent ?? undefined;
   }
 
   /** The same with what it weighs, and the negative entry of those workspaces (null for nobody's), for operators. */
   inspect(key: string, workspaceSet: string | null): Pick<Inspection, 'entry' | 'negative'> {
     const negative = workspaceSet === null ? undefined : this.#absent.peek(key)?.negatives.get(workspaceSet)?.stored;
     return {
-      entry: kept(this.peek(key), this.#cacheOf(key).peek(key)?.bytes ?? weighNegative(key)),
+      entry: kept(this.peek(key), this.#copiesOf(key).peek(key)?.bytes ?? weighNegative(key)),
       negative: kept(negative, weighNegative(key)),
     };
   }
@@ -170,9 +190,9 @@ export class MemoryTier {
     let dropped = 0;
     for (const key of keys) {
       this.#evicted.delete(hash32(key));
-      const slot = this.#cacheOf(key).peek(key);
+      const slot = this.#copiesOf(key).peek(key);
       if (slot !== undefined && matches(slot.stored)) {
-        this.#cacheOf(key).delete(key);
+        this.#delete(key);
         this.#dropped.set(hash32(key), 'purged');
         dropped += 1;
       }
@@ -181,7 +201,7 @@ export class MemoryTier {
       const absent = known.absent !== null && matches(known.absent) ? null : known.absent;
       const left = [...known.negatives].filter(([, { stored }]) => !matches(stored));
       if (absent === known.absent && left.length === known.negatives.size) continue;
-      this.#setAbsent(key, { absent, negatives: new Map(left) });
+      this.#setAbsent(key, { ...known, absent, negatives: new Map(left) });
       this.#dropped.set(hash32(key), 'purged');
       dropped += known.negatives.size - left.length;
     }
@@ -203,8 +223,10 @@ export class MemoryTier {
 
   clear(): void {
     this.#evicted.clear();
-    this.#searched.clear();
-    this.#rest.clear();
+    for (const copies of [this.#searched, this.#rest]) {
+      for (const { unwatch } of copies.values()) unwatch();
+      copies.clear();
+    }
     this.#absent.clear();
   }
 
@@ -212,7 +234,7 @@ export class MemoryTier {
   usage(): Usage {
     return {
       entries: this.#searched.size + this.#rest.size + this.#absent.size,
-      bytes: this.#searched.calculatedSize + this.#rest.calculatedSize + this.#absent.calculatedSize,
+      bytes: this.#searched.bytes + this.#rest.bytes + this.#absent.bytes,
     };
   }
 
@@ -238,48 +260,47 @@ export class MemoryTier {
     return { entries, bytes, isComplete: true };
   }
 
-  #createCache(maxBytes: number): LRUCache<string, Slot> {
-    return new LRUCache<string, Slot>({
-      maxSize: Math.max(1, maxBytes),
-      sizeCalculation: (slot) => slot.bytes,
-      dispose: (slot, key, reason) => {
-        // A slot that is set anew is the same entry, weighed again: it stays under watch.
-        if (reason === 'set') return;
-        slot.unwatch();
-        if (reason !== 'evict') return;
-        this.#dropped.set(hash32(key), 'evicted');
-        const { bytes, stored } = slot;
-        if (!isSearchKey(key)) this.#evicted.add(hash32(key), { bytes, requestedAtMs: stored.entry.requestedAtMs });
-      },
-    });
+  #onEvicted(key: string, { stored, bytes, unwatch }: Slot): void {
+    unwatch();
+    this.#dropped.set(hash32(key), 'evicted');
+    // One that never fits stands for no memory that would have kept others.
+    if (!isSearchKey(key) && bytes <= this.#rest.maxBytes) {
+      this.#evicted.add(hash32(key), { bytes, requestedAtMs: stored.entry.requestedAtMs });
+    }
   }
 
-  #cacheOf(key: string): LRUCache<string, Slot> {
+  #copiesOf(key: string): FairLru<Slot> {
     return isSearchKey(key) ? this.#searched : this.#rest;
   }
 
-  #put(key: string, slot: Slot): boolean {
-    const cache = this.#cacheOf(key);
-    if (slot.bytes <= cache.maxSize) {
-      cache.set(key, slot);
-      return true;
-    }
-    cache.delete(key);
-    slot.unwatch();
-    this.#dropped.set(hash32(key), 'evicted');
-    return false;
+  #delete(key: string): void {
+    const copies = this.#copiesOf(key);
+    copies.peek(key)?.unwatch();
+    copies.delete(key);
   }
 
-  #setAbsent(key: string, known: AbsentKey): boolean {
-    if (known.absent === null && known.negatives.size === 0) this.#absent.delete(key);
-    else this.#absent.set(key, known);
-    return this.#absent.has(key);
+  /** Without a reader: for a change that nobody has asked for. */
+  #setAbsent(key: string, { absent, negatives }: AbsentKey, reader?: Pick<Reader, 'keyId'>): boolean {
+    if (absent === null && negatives.size === 0) {
+      this.#absent.delete(key);
+      return false;
+    }
+    // An absent answer beside negative entries weighs nothing, so that made-up and foreign ids make room alike.
+    const bytes = Math.max(1, negatives.size) * weighNegative(key);
+    return this.#absent.set(key, { absent, negatives, bytes }, reader === undefined ? null : holderOf(reader));
   }
 
   #weighAgain(key: string): void {
-    const slot = this.#cacheOf(key).peek(key);
-    if (slot !== undefined) this.#put(key, { ...slot, bytes: weigh(key, slot.stored) });
+    const copies = this.#copiesOf(key);
+    const slot = copies.peek(key);
+    // The same entry stays under watch.
+    if (slot !== undefined) copies.set(key, { ...slot, bytes: weigh(key, slot.stored) }, null);
   }
+}
+
+/** Who is charged for a copy that the reader brings. */
+function holderOf({ keyId = '' }: Pick<Reader, 'keyId'>): string {
+  return keyId;
 }
 
 function kept(stored: StoredEntry | undefined, bytes: number): KeptCopy | null {

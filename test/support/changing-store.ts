@@ -105,7 +105,7 @@ export class ChangingStore {
     const { hooks } = this.whatIf;
     this.#cache = new ReadThrough({
       fetch: this.#fetch,
-      memory: new MemoryTier({ maxBytes: 1e9 }),
+      memory: new MemoryTier({ maxBytes: 1e9, clock }),
       sharedCache: UNSHARED,
       ttl: this.ttl,
       purges: new MemoryPurgeLog(clock),

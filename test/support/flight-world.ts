@@ -263,7 +263,7 @@ export class FlightWorld {
 
   /** A process of the gateway; `alone`: without Redis. */
   process({ alone = false } = {}) {
-    const memory = new MemoryTier({ maxBytes: 10_000_000 });
+    const memory = new MemoryTier({ maxBytes: 10_000_000, clock: this.time });
     const shared = new FakeSharedCache(this.redis, memory);
     const seen: Record<string, unknown>[] = [];
     const note = (event: string) => (report: object) => void seen.push({ event, ...report });

@@ -319,7 +319,7 @@ describe('leaders that do not end as they should', () => {
     await world.time.advance(LEASE_MS + 1);
     await world.calls[0]?.found(A);
     expect(world.redis.entries.size).toBe(0);
-    expect(here.memory.get(REQUEST.key)).toBeNull();
+    expect(here.memory.peek(REQUEST.key)).toBeUndefined();
   });
 
   test('a leader that lives is followed for as long as it renews its lease', async () => {
@@ -448,7 +448,7 @@ describe('deadlines', () => {
     await readAll([here, aReader(A)]);
     await world.time.advance(MAX_WAIT_MS);
     await world.calls[0]?.found(A);
-    expect(here.memory.get(REQUEST.key)).toBeNull();
+    expect(here.memory.peek(REQUEST.key)).toBeUndefined();
     expect(world.redis.entries.size).toBe(0);
   });
 

@@ -12,14 +12,14 @@ const EVERY_MS = 3_600_000 / CALLS;
 
 function create() {
   const time = new FakeTime();
-  const memory = new MemoryTier({ maxBytes: 10_000_000 });
+  const memory = new MemoryTier({ maxBytes: 10_000_000, clock: time });
   const purges = new MemoryPurgeLog(time, memoryDropper(memory, time));
   const put = (id: string): StoredEntry => {
     const answer = { kind: 'found', record: {}, etag: null, bytes: 10 } as const;
     const tags = ['all', 'class:evaluation', `evaluation:${id}`, 'workspace:w1'] as const;
     const stored = { kind: 'evaluation', entry: new Entry(answer, time.nowMs()), tags, epoch: purges.epoch() } as const;
     const kept = { ...stored, receivedAtMs: time.nowMs() };
-    memory.set(recordRequest('evaluation', id).key, kept);
+    memory.set(recordRequest('evaluation', id).key, kept, {});
     return kept;
   };
   const has = (id: string): boolean => memory.peek(recordRequest('evaluation', id).key) !== undefined;
