@@ -136,7 +136,7 @@ export class FairLru<V extends Weighed> {
     for (const [key, { value }] of this.#places.entries()) yield [key, value];
   }
 
-  /** False if the new one itself has to go. Each copy that goes costs a look at all holders, unless it is idle. */
+  /** False if the new one itself has to go. */
   #makeRoomFor(newest: Place<V>): boolean {
     while (this.#bytes > this.maxBytes) {
       const [oldest] = this.#places.rvalues();
@@ -148,8 +148,14 @@ export class FairLru<V extends Weighed> {
       this.#evict(newest);
       return false;
     }
+    let giving: Giving<V> = { lines: [], left: 0 };
     while (this.#bytes > this.maxBytes) {
-      const place = this.#oldestOfLargest(newest);
+      let place = oldestOf(giving);
+      if (place === null || place === newest) {
+        // The largest may have less by now. A look at all holders is not needed for each copy.
+        giving = this.#giving();
+        place = oldestOf(giving) ?? newest;
+      }
       if (this.#handOver(place)) continue;
       this.#evict(place);
       if (place === newest) return false;
@@ -172,15 +178,11 @@ export class FairLru<V extends Weighed> {
     return missing <= 0;
   }
 
-  #oldestOfLargest(newest: Place<V>): Place<V> {
+  #giving(): Giving<V> {
     let most = 0;
     for (const { bytes } of this.#lines.values()) most = Math.max(most, bytes);
     const left = this.#leftToOthers(most);
-    let oldest = newest;
-    for (const line of this.#lines.values()) {
-      if (line.oldest !== null && line.bytes > left && line.oldest.usedMicros < oldest.usedMicros) oldest = line.oldest;
-    }
-    return oldest;
+    return { lines: [...this.#lines.values()].filter(({ bytes }) => bytes > left), left };
   }
 
   /** What nobody has to give up for a holder of that much. */
@@ -230,6 +232,20 @@ export class FairLru<V extends Weighed> {
     this.#lastMicros = Math.max(this.#lastMicros + 1, this.#clock.nowMicros());
     return this.#lastMicros;
   }
+}
+
+/** Who makes room, and how much each of them keeps. */
+interface Giving<V extends Weighed> {
+  readonly lines: readonly Line<V>[];
+  readonly left: number;
+}
+
+function oldestOf<V extends Weighed>({ lines, left }: Giving<V>): Place<V> | null {
+  let found: Place<V> | null = null;
+  for (const { bytes, oldest } of lines) {
+    if (oldest !== null && bytes > left && (found === null || oldest.usedMicros < found.usedMicros)) found = oldest;
+  }
+  return found;
 }
 
 /** The copies that one holder is charged for, in the order of their use. */

@@ -151,7 +151,7 @@ export const configSchema = section({
   }),
   cache: section({
     memoryBytes: setting(size(0, 1_000_000_000_000), { env: null, default: '64MB' }).describe(
-      'Memory for cached records and their rendered forms per process. Raise it if the hit ratio is low and memory is free.',
+      'Memory for cached records and their rendered forms per process, shared fairly by API keys. Raise it if the hit ratio is low and memory is free.',
     ),
     redisBytes: setting(optional(size(0, 1_000_000_000_000_000), null), { env: null, default: null }).describe(
       'Redis memory that the cache may fill, by an estimate; above it, new answers are kept only in memory. Set it if keys and limits share a Redis without maxmemory. With maxmemory, the cache always leaves a tenth of it free there.',

@@ -107,6 +107,36 @@ test.for(['v1', 'v2'] as const)('large answers of %s, compressed', async (surfac
   });
 });
 
+test('large records, and copies in memory', async (context) => {
+  const [records, transcripts, bytes] = [200, 40, 6 * MEGABYTE];
+  const { gateway, store, load, attack, victim, key } = await startWorld();
+  const copies = Array.from({ length: records }, (_, n) => ({
+    ...victim,
+    url: `${gateway.publicUrl}/v2/calls/own-${n}`,
+  }));
+  await load.burst(copies, 1);
+  enlarge(store, bytes);
+  let answered = 0;
+  // One after another: more at once would wait for the memory of answers under way.
+  for (let n = 0; n < transcripts; n += 1) {
+    const url = `${gateway.publicUrl}/v2/calls/large-${n}/transcript`;
+    answered += withStatus(await attack.burst([{ url, key }], 1), 200);
+  }
+  const [hits, calls] = [await memoryHits(gateway), store.calls()];
+  const reads = await load.burst(copies, 1);
+  const fromMemory = (await memoryHits(gateway)) - hits;
+  prove(context, {
+    name: 'tenants: copies in memory',
+    bar: `${transcripts} transcripts of 6 MB from one key, ${records} copies of another in use: its reads are all still from memory, without a call to the store`,
+    measured: `${answered} × 200 of ${transcripts}; ${fromMemory} of ${records} from memory, ${store.calls() - calls} calls`,
+    ok: answered === transcripts && fromMemory === records && withStatus(reads, 200) === records,
+  });
+});
+
+function memoryHits(gateway: GatewayProcess): Promise<number> {
+  return gateway.metric('evalgate_cache_reads_total', 'outcome="hit",tier="memory"');
+}
+
 test('readers who wait for a slow call', async (context) => {
   const [readers, reads, maxMs] = [1000, 200, 50];
   const { gateway, store, load, attack, victim, key } = await startWorld();
