@@ -9,7 +9,7 @@
  * LRU. A holder that has no more than an equal share loses no copy that is in use.
  *
  * It fails in two ways:
- * - While all else is in use, a copy is not kept if others would have to give up more than that for it.
+ * - While all else is in use, a copy is not kept if there is no room for it beside what its holder leaves to the others.
  * - A copy that several use counts as one holder's. It goes when that one has to give something up and the last other
  *   reader has as much; and that one has the less room for others.
  */
