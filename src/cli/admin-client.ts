@@ -200,8 +200,19 @@ async function send(base: string, place: string, init: RequestInit): Promise<{ s
 
 const TIMED_OUT = 'no answer in time';
 
-/** Why fetch() got no response: the code of the system's error if there is one. */
+/** Codes of Node.js and undici for a connection that the other side closed. */
+const CLOSED: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
+const LATE: ReadonlySet<string> = new Set([
+  'ETIMEDOUT',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_BODY_TIMEOUT',
+]);
+
+/** Why fetch() got no whole response: in words, or the code of the system's error if there is one. */
 export function reasonOf(error: unknown): string {
   if (error instanceof DOMException && error.name === 'TimeoutError') return TIMED_OUT;
-  return systemCode(error instanceof Error ? error.cause : null) ?? 'the connection failed';
+  const code = systemCode(error instanceof Error ? error.cause : null) ?? 'the connection failed';
+  if (LATE.has(code)) return TIMED_OUT;
+  return CLOSED.has(code) ? 'it closed the connection before the answer was whole' : code;
 }

@@ -274,10 +274,14 @@ export class StoreClient {
     const code = await codeOf(body);
     const absentCode = status === 404 ? absentCodes.find((known) => known === code) : undefined;
     if (absentCode !== undefined) return { kind: 'absent', code: absentCode };
-    throw new StoreError('errorStatus', `the store answered ${name} with ${status}${code === null ? '' : ` ${code}`}`, {
-      status,
-      retryAfterMs: retryAfterMsOf(headers['retry-after'], this.#clock.nowMs()),
-    });
+    throw new StoreError(
+      'errorStatus',
+      `the store answered with ${status}${code === null ? '' : ` ${code}`} (${name})`,
+      {
+        status,
+        retryAfterMs: retryAfterMsOf(headers['retry-after'], this.#clock.nowMs()),
+      },
+    );
   }
 }
 

@@ -126,7 +126,7 @@ test('what matters is on the first screen: the trouble with cause, impact and ru
   await gateway.get('/v2/calls', { key });
   const page = await openDashboard(gateway, 'health', { viewport: { width: 1360, height: 900 } });
   const trouble = page.locator('.status li');
-  await trouble.getByText('last call failed: the store answered list with 503').waitFor();
+  await trouble.getByText('last call failed: the store answered with 503').waitFor();
   expect(await trouble.textContent()).toMatch(/^store since .*Copies are served.*Runbook: store$/s);
   expect(await trouble.getByRole('link').getAttribute('href')).toMatch(/runbook\.md#evalgatestoredown$/);
   for (const theme of ['light', 'dark']) {

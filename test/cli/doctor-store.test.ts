@@ -7,7 +7,8 @@ import { z } from 'zod';
 import type { EvaluationRecord } from '../../src/domain/records.ts';
 import { answerFrom, findRoute } from '../../src/sample/routes.ts';
 import { forTest } from '../support/opened.ts';
-import { NO_GATEWAY, runDoctor } from '../support/cli.ts';
+import { NO_GATEWAY, runDoctor, startCliUntil } from '../support/cli.ts';
+import { fileOf } from '../support/files.ts';
 import { listenOnLoopback } from '../support/loopback.ts';
 import {
   anEvaluation,
@@ -85,6 +86,32 @@ function changeLists({ query, list }: { query?: (query: URLSearchParams) => void
   });
 }
 
+/** Every answer of those paths has the same ETag. */
+function useOneEtag(pattern: RegExp): void {
+  store.override(pattern, (request, response) => {
+    const { pathname, searchParams } = new URL(request.url ?? '', store.url);
+    const { status, body } = answerFrom(store, findRoute(pathname), searchParams);
+    response.writeHead(status, { etag: '"1"' }).end(JSON.stringify(body));
+  });
+}
+
+/** `most`: how many calls were under way at most. */
+function slowDown(delayMs: number): { readonly most: () => number } {
+  const load = { now: 0, most: 0 };
+  store.override(/./, (request, response) => {
+    load.now += 1;
+    load.most = Math.max(load.most, load.now);
+    setTimeout(() => {
+      load.now -= 1;
+      const { pathname, searchParams } = new URL(request.url ?? '', store.url);
+      const { status, body } = answerFrom(store, findRoute(pathname), searchParams);
+      response.statusCode = status;
+      sendJson(request, response, body);
+    }, delayMs);
+  });
+  return { most: () => load.most };
+}
+
 function sendText(response: ServerResponse, status: number, text: string): void {
   response.writeHead(status).end(text);
 }
@@ -95,12 +122,12 @@ const SOUND = [
   'ok upstream: without the token it refuses (status 401)',
   'ok contract: lists: 7 records are whole',
   'ok contract: lists: order, pages, totals, filters and the search are as described',
-  'ok contract: If-None-Match is answered with 304: list, evaluation, transcript, scorecard, dealInsights, rubric',
   'ok contract: evaluation: 5 records looked at, whole',
   'ok contract: transcript: 2 records looked at, whole (speaker_text, no format)',
   'ok contract: scorecard: 1 record looked at, whole',
   'ok contract: dealInsights: 1 record looked at, whole',
   'ok contract: rubric: 1 record looked at, whole',
+  'ok contract: If-None-Match is answered with 304: list, evaluation, transcript, scorecard, dealInsights, rubric',
   'ok contract: an id that is not there is answered with 404 and a known code: evaluation, transcript, scorecard, dealInsights, rubric',
 ];
 
@@ -181,8 +208,8 @@ describe('a deliberate fault is named', () => {
       what: 'a record is repeated',
       make: () => changeLists({ list: ({ items }) => void items.splice(1, 1, ...items.slice(0, 1)) }),
       found: [
-        'lists: listed twice: ev_7',
         'lists: offset=2 with limit=2 holds ev_5, ev_5, and the whole list ev_5, ev_4 there',
+        'lists: listed twice: ev_7',
         'lists: total is not the number of matches: 1 instead of 2 with a q from the title',
       ],
     },
@@ -270,7 +297,7 @@ describe('a deliberate fault is named', () => {
     {
       what: 'a record misses a member',
       make: () => void store.evaluations.set('ev_3', { ...anEvaluation({ _id: 'ev_3' }), people: undefined }),
-      found: ['lists: people is missing or malformed: ev_3'],
+      found: ['lists: people is malformed: found nothing, expected array: ev_3'],
     },
     {
       what: 'there are no transcripts',
@@ -281,18 +308,20 @@ describe('a deliberate fault is named', () => {
       what: 'transcripts have no address',
       make: () => void store.override(/transcript$/, (_, response) => sendText(response, 404, '{"error":"no route"}')),
       found: [
-        'the store answered {record} with 404: transcript ev_7, transcript ev_6, transcript ev_5, transcript ev_4, transcript ev_3, transcript of an id that is not there',
+        'the store answered with 404: transcript ev_7, transcript ev_6, transcript ev_5, transcript ev_4, transcript ev_3, transcript of an id that is not there',
       ],
     },
     {
       what: 'a part is malformed',
       make: () => void store.scoredCards.set('ev_7', { ...aScoredCard({ evaluationId: 'ev_7' }), coachingPlan: {} }),
-      found: ["the store's {record} is malformed at coachingPlan.focusArea: scorecard ev_7"],
+      found: [
+        "the store's record is malformed at coachingPlan.focusArea: found nothing, expected object: scorecard ev_7",
+      ],
     },
     {
       what: 'a part is of another evaluation',
       make: () => void store.scoredCards.set('ev_7', aScoredCard({ evaluationId: 'ev_6' })),
-      found: ['the store answered for another id than {record} (at evaluationId): scorecard ev_7'],
+      found: ['the store answered for another id than record (at evaluationId): scorecard ev_7'],
     },
     {
       what: 'evaluations are there in lists only',
@@ -316,18 +345,18 @@ describe('a deliberate fault is named', () => {
       what: 'a missing record has another code',
       make: () =>
         void store.override(/evaluations\/[^/]*such[^/]*$/, (_, response) => sendError(response, 404, 'GONE')),
-      found: ['the store answered {record} with 404 GONE: evaluation of an id that is not there'],
+      found: ['the store answered with 404 GONE: evaluation of an id that is not there'],
     },
     {
       what: 'a missing record is an empty object',
       make: () => void store.override(/scorecards\/[^/]*such[^/]*$/, (_, response) => sendText(response, 200, '{}')),
-      found: ["the store's {record} is malformed at _id: rubric of an id that is not there"],
+      found: ["the store's record is malformed at _id: rubric of an id that is not there"],
     },
     {
       what: 'each missing record has no code',
       make: () => void store.override(/such/, (_, response) => sendText(response, 404, '{}')),
       found: [
-        `the store answered {record} with 404: ${['evaluation', 'transcript', 'scorecard', 'dealInsights', 'rubric'].map((name) => `${name} of an id that is not there`).join(', ')}`,
+        `the store answered with 404: ${['evaluation', 'transcript', 'scorecard', 'dealInsights', 'rubric'].map((name) => `${name} of an id that is not there`).join(', ')}`,
       ],
     },
   ];
@@ -362,7 +391,8 @@ describe('a deliberate fault is named', () => {
   test('malformed records are one cause', async () => {
     for (const id of IDS) store.evaluations.set(id, { ...anEvaluation({ _id: id }), title: 7 });
     const { ok, lines } = await doctor();
-    const found = 'fail contract: lists: title is missing or malformed: ev_7, ev_6, ev_5, ev_4, ev_3, ev_2 and 1 more';
+    const found =
+      'fail contract: lists: title is malformed: found number, expected string: ev_7, ev_6, ev_5, ev_4, ev_3, ev_2 and 1 more';
     expect([ok, lines.filter((line) => line.startsWith('fail'))]).toEqual([false, expect.arrayContaining([found])]);
   });
 
@@ -372,7 +402,7 @@ describe('a deliberate fault is named', () => {
     const { ok, lines } = await doctor();
     expect([ok, lines[3]]).toEqual([
       true,
-      'warn contract: lists: v1 leaves out 1 of 7 records: evaluatee.email is missing or malformed: ev_3',
+      'warn contract: lists: v1 leaves out 1 of 7 records: evaluatee.email is malformed: ev_3',
     ]);
   });
 });
@@ -389,15 +419,22 @@ test.each([
   expect([ok, lines]).toEqual([true, expect.arrayContaining([`warn contract: ${found}`])]);
 });
 
-test('one ETag for different answers: a warning, since the gateway would keep the old one', async () => {
-  store.override(/./, (request, response) => {
-    const { pathname, searchParams } = new URL(request.url ?? '', store.url);
-    const { status, body } = answerFrom(store, findRoute(pathname), searchParams);
-    response.writeHead(status, { etag: '"1"' }).end(JSON.stringify(body));
+describe('one ETag for different answers', () => {
+  test('lists among them: a failure, since the gateway would keep the old one', async () => {
+    useOneEtag(/./);
+    const { ok, lines } = await doctor();
+    const found: unknown = expect.stringMatching(/^fail contract: different answers have the same ETag: \d+ have "1"$/);
+    expect([ok, lines]).toEqual([false, expect.arrayContaining([found])]);
   });
-  const { ok, lines } = await doctor();
-  const found: unknown = expect.stringMatching(/^warn contract: different answers have the same ETag: \d+ have "1"$/);
-  expect([ok, lines]).toEqual([true, expect.arrayContaining([found])]);
+
+  test('only single records: a warning, since it may be their version', async () => {
+    useOneEtag(/evaluations\/ev_\d$/);
+    const { ok, lines } = await doctor();
+    expect([ok, lines]).toEqual([
+      true,
+      expect.arrayContaining(['warn contract: different records have the same ETag: 5 have "1"']),
+    ]);
+  });
 });
 
 test('a store that answers without the token: a warning', async () => {
@@ -407,6 +444,90 @@ test('a store that answers without the token: a warning', async () => {
     true,
     'warn upstream: without the token the store answers with status 200 instead of 401',
   ]);
+});
+
+test('a store that fails without the token: nothing is said of the token', async () => {
+  store.override(LIST, (request, response) =>
+    request.headers.authorization === undefined
+      ? sendError(response, 503, 'DOWN')
+      : sendJson(request, response, { items: [], total: 0 }),
+  );
+  const { ok, lines } = await doctor([]);
+  expect([ok, lines[2]]).toEqual([
+    true,
+    'skipped upstream: without the token it answers with status 503: whether it checks the token is unknown',
+  ]);
+});
+
+test.each([
+  [
+    /\?.*q=/,
+    'the store answered with 503 DOWN (list)',
+    'fail contract: lists: the store answered with 503 DOWN (list)',
+  ],
+  [
+    /ev_7\/transcript$/,
+    'the store answered with 503 DOWN',
+    'fail contract: the store answered with 503 DOWN: transcript ev_7',
+  ],
+])('some answers are 503: trouble, to be tried again (%s)', async (pattern, _message, found) => {
+  store.override(/./, (request, response) => {
+    if (pattern.test(request.url ?? '')) return sendError(response, 503, 'DOWN');
+    const { pathname, searchParams } = new URL(request.url ?? '', store.url);
+    return sendJson(request, response, answerFrom(store, findRoute(pathname), searchParams).body);
+  });
+  const { ok, checks, lines } = await doctor();
+  expect([ok, lines.filter((line) => line === found)]).toEqual([false, [found]]);
+  expect(checks[lines.indexOf(found)]?.advice).toBe(
+    'The store, or a proxy before it, is in trouble: see its log, and try again.',
+  );
+});
+
+test('the type of a wrong member is named, and the one expected', async () => {
+  const record = anEvaluation({ _id: 'ev_3' });
+  store.evaluations.set('ev_3', Object.assign({ ...record }, { createdAtMs: '2026-03-04T05:06:07Z' }));
+  expect((await doctor()).lines).toContain(
+    'fail contract: lists: createdAtMs is malformed: found string (an ISO time), expected number: ev_3',
+  );
+});
+
+describe('a slow store', () => {
+  test('is warned of, and has a few calls at a time', async () => {
+    const { most } = slowDown(15);
+    const env = { CONFIG_FILE: fileOf('objectives: {missP99: 10ms}\n') };
+    const { lines } = await doctor(['--workspace', WORKSPACE_A], env);
+    expect(lines.at(-1)).toMatch(
+      /^warn upstream: \d+ of \d+ calls took longer than objectives\.missP99 \(10ms\): the median is 0\.\d\d s, the slowest \d\.\d\d s$/,
+    );
+    expect(most()).toBe(4);
+  });
+
+  test('has no more calls a second than it may have', async () => {
+    const file = fileOf('upstream: {maxRequestsPerSecond: 20, maxConnections: 2}\n');
+    const { most } = slowDown(0);
+    const startMs = performance.now();
+    await doctor([], { CONFIG_FILE: file });
+    // Two probes, two lists, five ids that are not there.
+    expect(store.requests).toHaveLength(9);
+    expect(performance.now() - startMs).toBeGreaterThan(290);
+    expect(most()).toBeLessThan(3);
+  });
+
+  test('has each check printed as it ends', async () => {
+    let absences = 0;
+    const held = Promise.withResolvers<void>();
+    store.override(/such/, (_, response) => {
+      absences += 1;
+      void held.promise.then(() => sendError(response, 404, 'NOT_FOUND'));
+    });
+    const env = { UPSTREAM_URL: store.url, UPSTREAM_TOKEN: store.token };
+    const args = ['doctor', ...NO_GATEWAY, '--workspace', WORKSPACE_A];
+    const running = await startCliUntil(/ok {6}contract {5}lists: order/, args, { env });
+    expect(absences).toBeLessThan(5);
+    held.resolve();
+    const { status, stdout } = await running.ended;
+    expect([status, stdout]).toEqual([0, expect.stringContaining('an id that is not there is answered with 404')]);
+  });
 });
 
 test('a list that changes while it is compared is compared again', async () => {
@@ -444,7 +565,7 @@ describe('the way to the store', () => {
       what: 'a store that fails',
       handler: (_, response) => sendError(response, 503, 'FAILURE'),
       found: 'fail upstream: the store answers a list with status 503',
-      advice: 'Check that UPSTREAM_URL is the base address of the store, and the log of the store.',
+      advice: 'The store, or a proxy before it, is in trouble: see its log, and try again.',
     },
     {
       what: 'a redirect',
@@ -498,7 +619,7 @@ describe('the way to the store', () => {
     {
       what: 'a reset connection',
       handler: (request) => void request.socket.resetAndDestroy(),
-      found: `${noAnswer}ECONNRESET`,
+      found: `${noAnswer}it closed the connection before the answer was whole`,
       advice: network,
     },
   ];

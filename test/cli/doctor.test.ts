@@ -131,12 +131,12 @@ test('for people each finding is a line, with what to do beneath', async () => {
   expect([status, stdout.split('\n')]).toEqual([
     1,
     [
-      `ok      config    ${file}; values other than defaults: 1 from the file, 2 from the environment`,
-      'skipped redis     not configured: keys, quotas and cache are in the memory of one process',
-      'fail    upstream  the store refuses the token (status 401)',
-      '                  What to do: Set UPSTREAM_TOKEN or UPSTREAM_TOKEN_FILE to the token that the store expects.',
-      "ok      clock     differs from the store's by less than 5 seconds",
-      'skipped admin     no gateway runs: nothing answers at http://127.0.0.1:1',
+      `ok      config       ${file}; values other than defaults: 1 from the file, 2 from the environment`,
+      'skipped redis        not configured: keys, quotas and cache are in the memory of one process',
+      'fail    upstream     the store refuses the token (status 401)',
+      '                     What to do: Set UPSTREAM_TOKEN or UPSTREAM_TOKEN_FILE to the token that the store expects.',
+      "ok      clock        differs from the store's by less than 5 seconds",
+      'skipped admin        no gateway runs: nothing answers at http://127.0.0.1:1',
       '',
     ],
   ]);

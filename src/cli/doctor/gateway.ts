@@ -6,6 +6,7 @@ import { redactedConfig } from '../../config/effective.ts';
 import type { LoadedConfig } from '../../config/load.ts';
 import { ADDRESS_ADVICE, adminAddress, AdminCallError, callAdmin } from '../admin-client.ts';
 import { CliError } from '../command.ts';
+import { countText } from '../format.ts';
 import { type Check, checksNamed } from './check.ts';
 
 const admin = checksNamed('admin');
@@ -20,7 +21,8 @@ export async function checkAdmin(command: Command): Promise<Check> {
   try {
     const query = new URLSearchParams({ limit: '1000' });
     const { keys, nextCursor } = await callAdmin(command, ROUTES.listKeys, { query });
-    return admin.ok(`a gateway runs at ${base} and knows ${keys.length}${nextCursor === null ? '' : ' and more'} keys`);
+    const known = nextCursor === null ? countText(keys.length, 'key') : `${keys.length} keys and more`;
+    return admin.ok(`a gateway runs at ${base} and knows ${known}`);
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
     if (!(error instanceof AdminCallError)) return admin.fail(error.message, null);

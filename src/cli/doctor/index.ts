@@ -5,7 +5,8 @@ import { ConfigError } from '../../config/errors.ts';
 import { loadConfig, type LoadedConfig } from '../../config/load.ts';
 import { UUID_PATTERN } from '../../domain/records.ts';
 import { adminAddress, adminCommand } from '../admin-client.ts';
-import { CliError, matching, print } from '../command.ts';
+import { CliError, matching } from '../command.ts';
+import { write, writeJson } from '../output.ts';
 import { type Check, checksNamed } from './check.ts';
 import { checkAdmin, checkGateway, configText } from './gateway.ts';
 import { checkRedis } from './redis.ts';
@@ -18,6 +19,8 @@ export function doctorCommand(): Command {
     name: 'doctor',
     summary: 'check the configuration, Redis, the store, the clocks and a running gateway',
     details:
+      'Each check is printed as it ends; --json prints one document at the end.\n' +
+      'The store gets 4 calls at a time at most, and no more than upstream.maxRequestsPerSecond.\n' +
       'It only reads, except for one name of its own that it writes in Redis and deletes again.\n' +
       "With --admin it checks that gateway: its configuration and readiness, and how this shell's variables differ.\n" +
       'The exit status is 1 if any check fails. A dependency that the gateway reports as degraded is a failed check; ' +
@@ -33,31 +36,41 @@ export function doctorCommand(): Command {
       'also check the lists and records of this workspace',
       matching(UUID_PATTERN, 'a UUID'),
     )
-    .action(async ({ workspace }: { workspace?: string }, command: Command) => {
-      const found = await examine(command, workspace ?? null);
+    .action(async ({ workspace, json }: { workspace?: string; json?: boolean }, command: Command) => {
+      const found: Check[] = [];
+      for await (const check of examine(command, workspace ?? null)) {
+        found.push(check);
+        if (json !== true) write('stdout', `${checkText(check)}\n`);
+      }
       const isWell = found.every(({ status }) => status !== 'fail');
-      print(command, { ok: isWell, checks: found }, checksText(found));
+      if (json === true) writeJson({ ok: isWell, checks: found }, 2);
       process.exitCode = isWell ? 0 : 1;
     });
 }
 
-/** If `--admin` names a gateway that runs, that gateway is checked, and not the Redis and store of this shell's variables. */
-async function examine(command: Command, workspace: string | null): Promise<readonly Check[]> {
+/**
+ * Each check as it ends. If `--admin` names a gateway that runs, that gateway is checked, and not the Redis and store of this
+ * shell's variables.
+ */
+async function* examine(command: Command, workspace: string | null): AsyncGenerator<Check> {
   const local = checkConfig();
   const gateway = await checkAdmin(command);
   if (adminAddress(command).isGiven && gateway.status !== 'skipped') {
     try {
       // In an outage its readiness says why its keys cannot be read.
-      return [...(await checkGateway(command, local.loaded)), gateway];
+      yield* await checkGateway(command, local.loaded);
     } catch (error) {
       if (gateway.status === 'ok' || !(error instanceof CliError)) throw error;
-      return [gateway];
     }
+    yield gateway;
+    return;
   }
-  if (local.loaded === null) return [...local.checks, gateway];
-  const { config } = local.loaded;
-  const services = await Promise.all([checkRedis(config), checkUpstream(config, workspace)]);
-  return [...local.checks, ...services.flat(), gateway];
+  yield* local.checks;
+  if (local.loaded !== null) {
+    yield* await checkRedis(local.loaded.config);
+    yield* checkUpstream(local.loaded.config, workspace);
+  }
+  yield gateway;
 }
 
 /** The configuration of this shell's variables; null if it is invalid. */
@@ -86,13 +99,11 @@ function checkTokens({ config }: LoadedConfig): readonly Check[] {
   return [checks.warn(message, 'Make new ones: openssl rand -base64 24')];
 }
 
-function checksText(found: readonly Check[]): string {
-  const width = 2 + Math.max(8, ...found.map(({ name }) => name.length));
-  const indent = ' '.repeat(8 + width);
-  return found
-    .flatMap(({ name, status, message, advice }) => {
-      const [first = '', ...others] = [...message.split('\n'), ...(advice === null ? [] : [`What to do: ${advice}`])];
-      return [`${status.padEnd(8)}${name.padEnd(width)}${first}`, ...others.map((line) => indent + line)];
-    })
-    .join('\n');
+/** As long as the longest names, `encryption` and `maintenance`, so that the messages of all lines are aligned. */
+const NAME_WIDTH = 13;
+
+function checkText({ name, status, message, advice }: Check): string {
+  const [first = '', ...others] = [...message.split('\n'), ...(advice === null ? [] : [`What to do: ${advice}`])];
+  const indent = ' '.repeat(8 + NAME_WIDTH);
+  return [`${status.padEnd(8)}${name.padEnd(NAME_WIDTH)}${first}`, ...others.map((line) => indent + line)].join('\n');
 }

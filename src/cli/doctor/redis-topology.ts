@@ -3,6 +3,7 @@ import { parseRedisAddress, type RedisAddress } from '../../redis/address.ts';
 import type { RedisLink } from '../../redis/connection.ts';
 import type { RedisSettings } from '../../redis/settings.ts';
 import { askSentinels, type SentinelAnswer } from '../redis.ts';
+import { countText } from '../format.ts';
 import type { Check, Checks } from './check.ts';
 
 /** For a Redis that can be used; empty if it is a single server. Never rejects. */
@@ -15,7 +16,7 @@ export async function checkTopology(
   if (kind === 'sentinel') return [checkSentinels(checks, await askSentinels(parseRedisAddress(url)))];
   const replicas = servers.reduce((sum, { settings }) => sum + (settings?.replicas ?? 0), 0);
   const primaries = servers.length === 1 ? 'one primary' : `${servers.length} primaries`;
-  return [checks.ok(`a Cluster of ${primaries} and ${replicas} replicas, all slots served`)];
+  return [checks.ok(`a Cluster of ${primaries} and ${countText(replicas, 'replica')}, all slots served`)];
 }
 
 /** The report of the Sentinels on a primary that can't be used; empty if none of them names it. Never rejects. */

@@ -7,8 +7,10 @@ import { type EvaluationRecord, evaluationSchema, ID_PATTERN } from '../../domai
 import { type LeftOut, type ListQuery, type Resource, RESOURCES } from '../../upstream/resources.ts';
 import type { StoreAnswer } from '../../upstream/store.ts';
 import { StoreError } from '../../upstream/store-error.ts';
+import { countText } from '../format.ts';
 import { checksNamed, type Finding } from './check.ts';
-import { isUnanswered, type ReadStore, revalidation, timeFindings } from './store-records.ts';
+import { memberFault } from './member-fault.ts';
+import { adviceFor, isUnanswered, type ReadStore, revalidation, timeFindings } from './store-records.ts';
 
 const contract = checksNamed('contract', 'lists: ');
 
@@ -37,7 +39,7 @@ interface SentList {
   /** The whole records among the items, in the order sent. */
   readonly records: readonly EvaluationRecord[];
   readonly total: number;
-  readonly leftOut: readonly LeftOut[];
+  readonly leftOut: readonly (LeftOut & { readonly fault: string | null })[];
 }
 
 const itemsSchema = z.object({ items: z.array(z.unknown()) });
@@ -55,7 +57,10 @@ const sentList: Resource<ListQuery, SentList> = {
       ids: items.map((item) => idSchema.safeParse(item).data?.['_id'] ?? null),
       records: items.flatMap((item) => evaluationSchema.safeParse(item).data ?? []),
       total,
-      leftOut,
+      leftOut: leftOut.map((one) => {
+        const item = items.find((sent) => idSchema.safeParse(sent).data?.['_id'] === one.id);
+        return { ...one, fault: memberFault(evaluationSchema, item, one.path) };
+      }),
     };
   },
 };
@@ -84,7 +89,7 @@ export async function checkLists(
   const again = await revalidation(answer, 'list', (etag) => read(sentList, query(), etag));
   if (workspaceId === null && first.total > 0) {
     return {
-      findings: [contract.fail(`a workspace that no store has holds ${first.total} records`, CORRECT)],
+      findings: [contract.fail(`a workspace that no store has holds ${countText(first.total, 'record')}`, CORRECT)],
       records: [],
     };
   }
@@ -120,13 +125,13 @@ async function compare(
   workspaceId: string,
 ): Promise<{ readonly list: SentList; readonly faults: readonly Finding[] }> {
   for (let list = first, tries = 1; ; tries += 1) {
-    const faults = [
-      ...orderFaults(list),
-      ...(await faultsOf(() => pageFaults(readList, list))),
-      ...(await faultsOf(() => scorecardFaults(readList, list))),
-      ...(await faultsOf(() => searchFaults(readList, list))),
-      ...(await faultsOf(() => workspaceFaults(readList, list, workspaceId))),
-    ];
+    const found = await Promise.all([
+      faultsOf(pageFaults(readList, list)),
+      faultsOf(scorecardFaults(readList, list)),
+      faultsOf(searchFaults(readList, list)),
+      faultsOf(workspaceFaults(readList, list, workspaceId)),
+    ]);
+    const faults = [...orderFaults(list), ...found.flat()];
     if (faults.length === 0 || tries === MAX_TRIES) return { list, faults };
     const again = await readList();
     if (again.total === list.total && again.ids.join() === list.ids.join()) return { list, faults };
@@ -135,11 +140,11 @@ async function compare(
 }
 
 /** An answer that the gateway would refuse is a fault. Rejects if there is no whole answer. */
-async function faultsOf(find: () => Promise<readonly Finding[]>): Promise<readonly Finding[]> {
+async function faultsOf(finding: Promise<readonly Finding[]>): Promise<readonly Finding[]> {
   try {
-    return await find();
+    return await finding;
   } catch (error) {
-    if (error instanceof StoreError && !isUnanswered(error)) return [fault(error.message)];
+    if (error instanceof StoreError && !isUnanswered(error)) return [contract.fail(error.message, adviceFor(error))];
     throw error;
   }
 }
@@ -155,14 +160,16 @@ function recordFindings({ ids, leftOut, records }: SentList): readonly Finding[]
     const message = `v1 leaves out ${unreported.length} of ${ids.length} records: ${faultOf(example)}: ${example.id}`;
     found.push(contract.warn(message, 'v1 promises an e-mail address of the usual form. v2 serves these records.'));
   }
-  return found.length > 0 ? found : [contract.ok(`${ids.length} records are whole`)];
+  return found.length > 0
+    ? found
+    : [contract.ok(ids.length === 1 ? '1 record is whole' : `${ids.length} records are whole`)];
 }
 
-function faultOf({ id, path }: LeftOut): string {
+function faultOf({ id, path, fault: found }: SentList['leftOut'][number]): string {
   if (id === null) return 'a record has no valid _id';
   if (path === '_id') return 'listed twice';
   if (path === 'state') return 'state=COMPLETED is ignored, since another state has';
-  return `${path} is missing or malformed`;
+  return `${path} is malformed${found === null ? '' : `: ${found}`}`;
 }
 
 function orderFaults({ records }: SentList): readonly Finding[] {
@@ -214,7 +221,7 @@ async function endFaults(readList: ReadList, total: number): Promise<readonly Fi
 async function scorecardFaults(readList: ReadList, list: SentList): Promise<readonly Finding[]> {
   const none = await readList({ scorecardId: NOTHING });
   if (none.ids.length > 0) {
-    return [fault(`scorecardId is ignored: one that no record has finds ${none.ids.length} records`)];
+    return [fault(`scorecardId is ignored: one that no record has finds ${countText(none.ids.length, 'record')}`)];
   }
   const faults = [...filteredTotal(list, none, 'with a scorecardId that no record has')];
   const record = list.records.find(({ scorecardRef: { id } }) => id !== null && ID_PATTERN.test(id));
@@ -250,22 +257,23 @@ const SEARCHED: readonly (readonly [string, (record: EvaluationRecord) => readon
 async function searchFaults(readList: ReadList, list: SentList): Promise<readonly Finding[]> {
   const none = await readList({ search: NOTHING });
   if (none.ids.length > 0) {
-    return [fault(`q is ignored: a text that no record holds finds ${none.ids.length} records`)];
+    return [fault(`q is ignored: a text that no record holds finds ${countText(none.ids.length, 'record')}`)];
   }
   const faults = [...filteredTotal(list, none, 'with a q that no record holds')];
-  for (const [member, textsOf] of SEARCHED) {
+  const searches = SEARCHED.map(async ([member, textsOf]): Promise<readonly Finding[]> => {
     // The newest with a text, so that it is on the first page of what is found.
     const record = list.records.find((one) => partOf(textsOf(one)) !== null);
     const search = record === undefined ? null : partOf(textsOf(record));
-    if (record === undefined || search === null) continue;
+    if (record === undefined || search === null) return [];
     const found = await readList({ search });
     const other = found.records.find((one) => !holds(one, search));
     if (!found.ids.includes(record['_id'])) {
-      faults.push(fault('q does not find a record by a part, in another case, of its', `${member} (${record['_id']})`));
-    } else if (other !== undefined) faults.push(fault('q finds a record that does not hold the text', other['_id']));
-    else faults.push(...filteredTotal(list, found, `with a q from the ${member}`));
-  }
-  return faults;
+      return [fault('q does not find a record by a part, in another case, of its', `${member} (${record['_id']})`)];
+    }
+    if (other !== undefined) return [fault('q finds a record that does not hold the text', other['_id'])];
+    return filteredTotal(list, found, `with a q from the ${member}`);
+  });
+  return [...faults, ...(await Promise.all(searches)).flat()];
 }
 
 /** The inner part of the first text that is long enough, with the case of its ASCII letters swapped. */

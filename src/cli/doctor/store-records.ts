@@ -3,10 +3,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { type EvaluationRecord, ID_PATTERN } from '../../domain/records.ts';
 import { apiKey, type CachedResource, type RecordParams, type Resource, RESOURCES } from '../../upstream/resources.ts';
 import type { StoreAnswer } from '../../upstream/store.ts';
-import { StoreError } from '../../upstream/store-error.ts';
+import { malformed, StoreError } from '../../upstream/store-error.ts';
 import { memberOf } from '../../upstream/validation.ts';
 import { countText } from '../format.ts';
 import { type Checks, checksNamed, type Finding } from './check.ts';
+import { memberFault } from './member-fault.ts';
 
 /** Reads as the gateway does. Rejects with a StoreError. */
 export type ReadStore = <P, R>(resource: Resource<P, R>, params: P, etag?: string) => Promise<StoreAnswer<R>>;
@@ -56,8 +57,11 @@ export function timeFindings(checks: Checks, { _id, createdAtMs, shareLink }: Ev
     .map(([member]) => checks.fail(`${member} is in seconds instead of milliseconds`, SECONDS, _id));
 }
 
-/** Some records of each kind, found by the evaluations of a workspace. Rejects if there is no whole answer. */
-export async function checkRecords(read: ReadStore, records: readonly EvaluationRecord[]): Promise<readonly Finding[]> {
+/** Some records of each kind, found by the evaluations of a workspace. One part per kind; it rejects if there is no whole answer. */
+export function checkRecords(
+  read: ReadStore,
+  records: readonly EvaluationRecord[],
+): readonly Promise<readonly Finding[]>[] {
   if (records.length === 0) return [];
   // Not only the newest, because older ones may have been made otherwise.
   const step = Math.ceil(records.length / MAX_TRIES);
@@ -69,11 +73,11 @@ export async function checkRecords(read: ReadStore, records: readonly Evaluation
     return id !== null && ID_PATTERN.test(id) ? [[id, record]] : [];
   });
   return [
-    ...(await checkKind(read, RESOURCES.evaluation, evaluations.slice(0, MAX_CHECKED), { compare: compareWithListed })),
-    ...(await checkKind(read, RESOURCES.transcript, evaluations, { variantOf: ({ format }) => format ?? 'no format' })),
-    ...(await checkKind(read, RESOURCES.scorecard, evaluations)),
-    ...(await checkKind(read, RESOURCES.dealInsights, evaluations)),
-    ...(await checkKind(read, RESOURCES.rubric, [...new Map(rubrics)].slice(0, MAX_TRIES))),
+    checkKind(read, RESOURCES.evaluation, evaluations.slice(0, MAX_CHECKED), { compare: compareWithListed }),
+    checkKind(read, RESOURCES.transcript, evaluations, { variantOf: ({ format }) => format ?? 'no format' }),
+    checkKind(read, RESOURCES.scorecard, evaluations),
+    checkKind(read, RESOURCES.dealInsights, evaluations),
+    checkKind(read, RESOURCES.rubric, [...new Map(rubrics)].slice(0, MAX_TRIES)),
   ];
 }
 
@@ -94,13 +98,25 @@ async function checkKind<R>(
   { compare = () => [], variantOf }: Aspects<R> = {},
 ): Promise<readonly Finding[]> {
   const checks = checksNamed('contract', `${resource.name}: `);
+  const explained: typeof resource = {
+    ...resource,
+    parse: async (value, params, onListed) => {
+      try {
+        return await resource.parse(value, params, onListed);
+      } catch (error) {
+        const fault =
+          error instanceof StoreError && error.kind === 'malformed' ? memberFault(resource.schema, value) : null;
+        throw error instanceof StoreError && fault !== null ? malformed(`${error.message}: ${fault}`) : error;
+      }
+    },
+  };
   const findings: Finding[] = [];
   const found: R[] = [];
   let again: Finding | null = null;
   for (const [id, evaluation] of named) {
     if (found.length + findings.length >= MAX_CHECKED) break;
     try {
-      const answer = await read(resource, { id });
+      const answer = await read(explained, { id });
       if (answer.kind !== 'found') {
         if (resource.name === 'evaluation') findings.push(contract.fail(GONE, NOT_SERVED, id));
         continue;
@@ -133,7 +149,7 @@ function noneOf(
 ): Finding {
   const [first] = named;
   if (first === undefined) return checks.skipped('no record names one');
-  const message = `none of ${named.length} ids has one, such as ${first[0]}`;
+  const message = `none of ${countText(named.length, 'id')} has one, such as ${first[0]}`;
   const advice = `The gateway answers 404 for each. Check that the store has them at ${template}.`;
   // Some calls have no deal.
   return name === 'dealInsights' ? checks.warn(message, advice) : checks.fail(message, advice);
@@ -155,14 +171,14 @@ function compareWithListed(record: EvaluationRecord, listed: EvaluationRecord): 
 /** An id that is not there must be a 404 with a code: any other answer counts as a failure of the store. */
 export async function checkAbsences(read: ReadStore, hasKeys: boolean): Promise<readonly Finding[]> {
   const { evaluation, transcript, scorecard, dealInsights, rubric } = RESOURCES;
-  return [
-    await absence(read, evaluation, { id: NO_ID }),
-    await absence(read, transcript, { id: NO_ID }),
-    await absence(read, scorecard, { id: NO_ID }),
-    await absence(read, dealInsights, { id: NO_ID }),
-    await absence(read, rubric, { id: NO_ID }),
-    ...(hasKeys ? [await absence(read, apiKey, { hash: NO_KEY })] : []),
-  ];
+  return await Promise.all([
+    absence(read, evaluation, { id: NO_ID }),
+    absence(read, transcript, { id: NO_ID }),
+    absence(read, scorecard, { id: NO_ID }),
+    absence(read, dealInsights, { id: NO_ID }),
+    absence(read, rubric, { id: NO_ID }),
+    ...(hasKeys ? [absence(read, apiKey, { hash: NO_KEY })] : []),
+  ]);
 }
 
 async function absence<P, R>(read: ReadStore, resource: Resource<P, R>, params: P): Promise<Finding> {
@@ -179,14 +195,23 @@ async function absence<P, R>(read: ReadStore, resource: Resource<P, R>, params: 
 /** The finding for an answer that the gateway refuses. Throws the error if there was no whole answer. */
 function failure<P, R>(error: unknown, resource: Resource<P, R>, params: P, seen: string): Finding {
   if (!(error instanceof StoreError) || isUnanswered(error)) throw error;
-  const cause = error.message.replace(resource.title(params), '{record}').replace(` ${resource.name} `, ' {record} ');
+  // Without the name of the record, findings with the same cause are one.
+  const cause = error.message.replace(` (${resource.name})`, '').replace(resource.title(params), 'record');
   return contract.fail(cause, adviceFor(error), seen);
 }
+
+/** Statuses of a store that is overloaded or broken for now. They prove nothing about its contract. */
+export function isTrouble(status: number): boolean {
+  return status >= 500 || status === 429 || status === 408;
+}
+
+export const TROUBLE = 'The store, or a proxy before it, is in trouble: see its log, and try again.';
 
 /** For an answer that the gateway refuses. */
 export function adviceFor({ kind, status }: StoreError): string {
   if (status === 404) {
     return 'Only a 404 with the code NOT_FOUND or NOT_READY counts as absence; any other is served as a failure of the store. Have the store, or a proxy before it, corrected.';
   }
+  if (status !== null && isTrouble(status)) return TROUBLE;
   return kind === 'errorStatus' ? 'It is served as a failure of the store. See the log of the store.' : NOT_SERVED;
 }

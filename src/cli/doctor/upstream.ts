@@ -1,14 +1,12 @@
 /** Checks of the store: whether it answers, accepts the token, agrees on the time, and keeps the contract. */
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
-import { systemTimers } from '../../time/timers.ts';
-import { AnswerMemory } from '../../upstream/answer-memory.ts';
-import { StoreClient } from '../../upstream/client.ts';
 import { StoreError } from '../../upstream/store-error.ts';
 import { reasonOf } from '../admin-client.ts';
 import { type Check, checkClock, checksNamed, clockChecks, type Finding, grouped, readClock } from './check.ts';
 import { checkLists, NO_WORKSPACE } from './store-lists.ts';
-import { adviceFor, checkAbsences, checkRecords, isUnanswered, type ReadStore } from './store-records.ts';
+import { StoreReader } from './store-reader.ts';
+import { adviceFor, checkAbsences, checkRecords, isTrouble, isUnanswered, TROUBLE } from './store-records.ts';
 
 const upstream = checksNamed('upstream');
 const contract = checksNamed('contract');
@@ -18,77 +16,63 @@ const FIRST_LIST = `${ROOT}/evaluations?workspaceId=${NO_WORKSPACE}&state=COMPLE
 const BASE_ADDRESS = 'Check that UPSTREAM_URL is the base address of the store';
 const NO_ANSWER = 'Check UPSTREAM_URL, the network between, UPSTREAM_TIMEOUT and the store itself.';
 
-/** `workspaceId`: the workspace whose records are checked; null to check none. Never rejects. */
-export async function checkUpstream(
-  { upstream: settings, keys }: Pick<Config, 'upstream' | 'keys'>,
+/** `workspaceId`: the workspace whose records are checked; null to check none. Each check comes as it ends. Never rejects. */
+export async function* checkUpstream(
+  { upstream: settings, keys, objectives }: Pick<Config, 'upstream' | 'keys' | 'objectives'>,
   workspaceId: string | null,
-): Promise<readonly Check[]> {
+): AsyncGenerator<Check> {
   const { url, token } = settings;
   if (url === null) {
     const message = 'only `evalgate serve --demo` starts, in front of the bundled sample store';
-    return [upstream.skipped(`UPSTREAM_URL is not set: ${message}`)];
+    yield upstream.skipped(`UPSTREAM_URL is not set: ${message}`);
+    return;
   }
   try {
     const list = await probe(url + FIRST_LIST, settings, token);
     const access = await checkAccess(list, url, settings);
-    const basics = [access, checkStoreClock(list)];
-    if (access.status === 'fail') return basics;
-    if (token !== null) basics.push(checkToken(await probe(url + FIRST_LIST, settings, null)));
+    yield access;
+    yield checkStoreClock(list);
+    if (access.status === 'fail') return;
+    if (token !== null) yield checkToken(await probe(url + FIRST_LIST, settings, null));
+    const reader = new StoreReader({ ...settings, url });
     const asked = { workspaceId, hasKeys: keys.source === 'upstream', isList: /"(?:items|total)"/.test(list.text) };
-    return [...basics, ...(await checkContract({ ...settings, url }, asked))];
+    yield* checkContract(reader, asked);
+    yield* reader.speedFindings(objectives.missP99Ms);
   } catch (error) {
     if (!(error instanceof ProbeError)) throw error;
     const advice = (await otherScheme(url, settings)) ?? NO_ANSWER;
-    return [upstream.fail(`the store gives no whole answer: ${error.message}`, advice)];
+    yield upstream.fail(`the store gives no whole answer: ${error.message}`, advice);
   }
 }
 
-/** Reads as the gateway does. `isList`: whether `UPSTREAM_URL` is right, since the probe got a list. Never rejects. */
-async function checkContract(
-  settings: Config['upstream'] & { readonly url: string },
+/**
+ * `isList`: whether `UPSTREAM_URL` is right, since the probe got a list. Findings that may have a cause in common come last,
+ * one per cause. Never rejects.
+ */
+async function* checkContract(
+  reader: StoreReader,
   { workspaceId, hasKeys, isList }: { workspaceId: string | null; hasKeys: boolean; isList: boolean },
-): Promise<readonly Check[]> {
-  const memory = new AnswerMemory(settings.maxResponseBytes, systemTimers);
-  const client = new StoreClient({ ...settings, baseUrl: settings.url, maxConnections: 1, memory });
-  const etags = new EtagCheck();
-  const read: ReadStore = async (resource, params, etag) => {
-    const validator = etag === undefined ? {} : { ifNoneMatch: etag };
-    const answer = await client.fetch(resource, params, { requestId: randomUUID(), ...validator });
-    if (answer.kind === 'found') etags.add(answer.etag, answer.record);
-    return answer;
-  };
-  const found: Finding[] = [];
+): AsyncGenerator<Check> {
+  const { read } = reader;
+  const toGroup: Finding[] = [];
   try {
-    const { findings, records } = await checkLists(read, workspaceId?.toLowerCase() ?? null);
-    found.push(...findings, ...(await checkRecords(read, records)), ...etags.findings());
-    found.push(...(await checkAbsences(read, hasKeys)));
+    const lists = await checkLists(read, workspaceId?.toLowerCase() ?? null);
+    const parts = [Promise.resolve(lists.findings), ...checkRecords(read, lists.records), checkAbsences(read, hasKeys)];
+    // They go on together. One that fails is reported when it is its turn.
+    for (const part of parts) part.catch(() => undefined);
+    for (const part of parts) {
+      const findings = await part;
+      yield* grouped(findings.filter(({ seen }) => seen === undefined));
+      toGroup.push(...findings.filter(({ seen }) => seen !== undefined));
+    }
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;
     const advice = isList ? adviceFor(error) : `${BASE_ADDRESS}; docs/store-interface.md has its answers.`;
-    found.push(contract.fail(error.message, isUnanswered(error) ? NO_ANSWER : advice));
+    toGroup.push(contract.fail(error.message, isUnanswered(error) ? NO_ANSWER : advice));
   } finally {
-    client.close();
+    reader.close();
   }
-  return grouped(found);
-}
-
-/** Looks for an ETag that several different answers have. */
-class EtagCheck {
-  readonly #answers = new Map<string, Set<string>>();
-
-  add(etag: string | null, record: unknown): void {
-    if (etag === null) return;
-    const hash = createHash('sha256').update(JSON.stringify(record)).digest('base64url');
-    this.#answers.set(etag, (this.#answers.get(etag) ?? new Set()).add(hash));
-  }
-
-  findings(): readonly Finding[] {
-    const advice =
-      'An ETag must change with the body; if it does not, the gateway keeps the old body. Nothing is wrong if it is the version of each single record.';
-    return [...this.#answers]
-      .filter(([, answers]) => answers.size > 1)
-      .map(([etag, { size }]) => contract.warn('different answers have the same ETag', advice, `${size} have ${etag}`));
-  }
+  yield* grouped([...toGroup, ...reader.etagFindings()]);
 }
 
 async function checkAccess(reply: Reply, url: string, settings: Config['upstream']): Promise<Check> {
@@ -113,6 +97,7 @@ async function checkAccess(reply: Reply, url: string, settings: Config['upstream
   if (new URL(url).pathname.includes(ROOT)) {
     return upstream.fail(message, `UPSTREAM_URL holds ${ROOT}, which the gateway adds itself: leave it out.`);
   }
+  if (isTrouble(status)) return upstream.fail(message, TROUBLE);
   if (status === 404) return upstream.fail(message, `${BASE_ADDRESS}: the gateway asks for ${url}${ROOT}/evaluations.`);
   // A server of TLS answers a plain request with 400.
   const scheme = status === 400 ? await otherScheme(url, settings) : null;
@@ -122,6 +107,11 @@ async function checkAccess(reply: Reply, url: string, settings: Config['upstream
 /** `reply`: to a request without a token. */
 function checkToken({ status }: Reply): Check {
   if (status === 401 || status === 403) return upstream.ok(`without the token it refuses (status ${status})`);
+  if (status !== 200) {
+    return upstream.skipped(
+      `without the token it answers with status ${status}: whether it checks the token is unknown`,
+    );
+  }
   const advice = 'It works, but everybody who reaches the store can read it. Have the store check UPSTREAM_TOKEN.';
   return upstream.warn(`without the token the store answers with status ${status} instead of 401`, advice);
 }

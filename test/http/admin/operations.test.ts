@@ -60,7 +60,7 @@ describe('/readyz', () => {
       '{',
       '  "status": "ready",',
       '  "dependencies": [',
-      '    {"name":"store","status":"degraded","since":"2026-01-15T12:00:12.000Z","detail":"last call failed: the store answered list with 503 FAILURE"},',
+      '    {"name":"store","status":"degraded","since":"2026-01-15T12:00:12.000Z","detail":"last call failed: the store answered with 503 FAILURE (list)"},',
     ]);
     expect(lines.slice(-4)).toEqual([expect.stringMatching(/^ {4}\{"name":.*\}$/), '  ]', '}', '']);
     expect((await readinessOf(gateway)).statuses).toMatchObject({

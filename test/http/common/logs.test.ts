@@ -117,7 +117,7 @@ describe('one line a request', () => {
       level: 'info',
       status: 500,
       cache: null,
-      failure: 'the store answered list with 502 FAILURE',
+      failure: 'the store answered with 502 FAILURE (list)',
     });
   });
 

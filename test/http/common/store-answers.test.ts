@@ -336,7 +336,7 @@ test.each([201, 204, 206, 301, 302, 303, 304, 307, 308, 400, 401, 403, 410, 503]
     end();
     expect([reply.status, await gateway.failureOf(reply)]).toEqual([
       500,
-      expect.stringContaining(`the store answered evaluation with ${status}`),
+      expect.stringContaining(`the store answered with ${status}`),
     ]);
     expect(gateway.store.calls() - before).toBe(1);
   },
@@ -354,5 +354,5 @@ test.each([
   const end = gateway.store.answer(/^/, body, 404);
   const reply = await gateway.read(newSubject().id);
   end();
-  expect([reply.status, await gateway.failureOf(reply)]).toEqual([500, 'the store answered evaluation with 404']);
+  expect([reply.status, await gateway.failureOf(reply)]).toEqual([500, 'the store answered with 404 (evaluation)']);
 });

@@ -28,19 +28,19 @@ test('a store that was not asked is unknown, and one that answered is well, what
 });
 
 test.each([
-  [{ status: 503 }, 'refused', 'the store answered evaluation with 503 UNAVAILABLE'],
+  [{ status: 503 }, 'refused', 'the store answered with 503 UNAVAILABLE (evaluation)'],
   [{ misbehave: 'not-http' }, 'garbled', 'the answer is not HTTP (HPE_INVALID_CONSTANT)'],
   [{ misbehave: 'no-answer' }, 'timeout', 'the store gave no whole answer within 500 ms'],
   [{ misbehave: 'reset' }, 'unreachable', 'the connection to the store failed before the answer (ECONNRESET)'],
   [
     { status: 401 },
     'refused',
-    "the store answered evaluation with 401 UNAUTHENTICATED: the store does not take the gateway's token",
+    "the store answered with 401 UNAUTHENTICATED (evaluation): the store does not take the gateway's token",
   ],
   [
     { status: 403 },
     'refused',
-    "the store answered evaluation with 403 FAULT: the store does not take the gateway's token",
+    "the store answered with 403 FAULT (evaluation): the store does not take the gateway's token",
   ],
 ] as const)('after %o it is failing, and the log says why, once', async (faults, outcome, failure) => {
   const gateway = await startUpstreamGateway({ timeout: '500ms' });
@@ -65,7 +65,7 @@ test('it is well again once no call has failed for 5 s, since the first that wen
   gateway.store.setFaults({});
   await gateway.read('a');
   gateway.clock.advance(3999);
-  const last = 'the store answered evaluation with 502 BAD_GATEWAY';
+  const last = 'the store answered with 502 BAD_GATEWAY (evaluation)';
   expect(await healthOf(gateway)).toEqual(
     degraded(`answers again, not for 5 s yet; the last call that failed: ${last}`),
   );
