@@ -14,6 +14,7 @@ import { UNSHARED } from './cache/shared-cache.ts';
 import { TtlPolicy } from './cache/ttl-policy.ts';
 import { type Clock, systemClock } from './time/clock.ts';
 import { originOf, redactedConfig, reload } from './config/effective.ts';
+import type { ConfigFault } from './config/errors.ts';
 import { keptOr, type LoadedConfig } from './config/load.ts';
 import type { SecretFault, SecretsLook } from './config/secret-files.ts';
 import { createPublicApp } from './http/app.ts';
@@ -36,7 +37,7 @@ import {
 import { defaultUnsentBytes, Unsent } from './server/unsent.ts';
 import { openStore } from './backend/open-store.ts';
 import type { DemoAnnouncement, SampleAccess } from './backend/demo-store.ts';
-import { createMaintenance, trackSecrets } from './telemetry/dependencies.ts';
+import { createMaintenance, trackConfig, trackSecrets } from './telemetry/dependencies.ts';
 import { broadcast } from './cache/events.ts';
 import { type Dependency, Health } from './telemetry/health.ts';
 import { cacheListener, httpHooks, storeHooks } from './telemetry/hooks.ts';
@@ -123,6 +124,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
     onCut: hooks.http.onCut,
   });
   const secrets = trackSecrets(health, loaded, secretFaults);
+  const configFaults = trackConfig(health, loaded.file);
   const gateway = new Gateway({
     ...parts,
     unsent,
@@ -131,6 +133,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
     requestLog,
     backend,
     secrets,
+    configFaults,
     stopTracing,
   });
   try {
@@ -154,6 +157,7 @@ interface Parts extends BackendOptions {
   readonly backend: Backend;
   /** Takes the faults that hold from now on. */
   readonly secrets: (faults: readonly SecretFault[]) => void;
+  readonly configFaults: (faults: readonly ConfigFault[]) => void;
   /** Sends the spans that wait. Never rejects. */
   readonly stopTracing: () => Promise<void>;
   readonly workers: Workers | null;
@@ -245,7 +249,8 @@ export class Gateway {
 
   /** Takes over what can be changed while it runs; returns the settings that need a restart to change. */
   reload(loaded: LoadedConfig): readonly string[] {
-    const { metrics, clock } = this.#parts;
+    const { metrics, clock, configFaults } = this.#parts;
+    configFaults([]);
     metrics.configReloads.inc({ result: 'success' });
     metrics.configReadAt.set(clock.nowMs() / 1000);
     metrics.configIsRead.set(1);
@@ -276,8 +281,9 @@ export class Gateway {
     return needRestart;
   }
 
-  /** Counts a new configuration that is invalid: the old one stays in force. */
-  reloadFailed(): void {
+  /** Counts and reports a new configuration that is invalid: the old one stays in force. */
+  reloadFailed(faults: readonly ConfigFault[]): void {
+    this.#parts.configFaults(faults);
     this.#parts.metrics.configReloads.inc({ result: 'failure' });
     this.#parts.metrics.configIsRead.set(0);
   }

@@ -146,7 +146,7 @@ function reload(running: Running, secrets: SecretFiles, logger: Logger): void {
     if (needRestart.length > 0) logger.warn({ settings: needRestart }, 'changed settings that need a restart');
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    running.reloadFailed();
+    running.reloadFailed(error.faults);
     logger.error({ faults: error.faults }, 'the new configuration is invalid; the old one stays in force');
   }
 }

@@ -8,6 +8,9 @@ import { type ImportedKey, parseImportedKey } from '../keys/key.ts';
 /** The texts of configuration files, by path. They hold secrets: never passed by arguments or environment variables. */
 export const filesSchema = z.record(z.string(), z.string());
 
+const configFaultsSchema = z.array(
+  z.object({ name: z.string(), given: z.string().nullable(), problem: z.string().nullable(), allowed: z.string() }),
+);
 const secretFaultsSchema = z.array(z.object({ name: z.string(), problem: z.string() }));
 
 /** The configuration and the sample that a worker starts with. */
@@ -69,8 +72,8 @@ export const toWorkerSchema = z.discriminatedUnion('kind', [
     changed: z.array(z.string()),
     faults: secretFaultsSchema,
   }),
-  /** The configuration was read again and is invalid; sent to one worker, which counts it for all. */
-  z.object({ kind: z.literal('reload-failed') }),
+  /** The configuration was read again and is invalid; sent to one worker, which counts and reports it for all. */
+  z.object({ kind: z.literal('reload-failed'), faults: configFaultsSchema }),
   z.object({ kind: z.literal('drain'), delayMs: z.number().min(0) }),
   z.object({ kind: z.literal('status'), status: statusSchema }),
   /** To be answered with a pong at once. */

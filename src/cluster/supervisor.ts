@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import { systemClock } from '../time/clock.ts';
 import { reload } from '../config/effective.ts';
+import type { ConfigFault } from '../config/errors.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { SecretFiles, SecretsLook } from '../config/secret-files.ts';
 import type { Logger, ProcessLog } from '../log/logger.ts';
@@ -133,10 +134,10 @@ export class Supervisor {
     }
   }
 
-  /** A new configuration is invalid: the old one stays in force. One worker counts it, since metrics are their sum. */
-  reloadFailed(): void {
+  /** A new configuration is invalid: the old one stays in force. One worker counts and reports it for all. */
+  reloadFailed(faults: readonly ConfigFault[]): void {
     const [worker] = this.#ready();
-    if (worker !== undefined) send(worker, { kind: 'reload-failed' });
+    if (worker !== undefined) send(worker, { kind: 'reload-failed', faults: [...faults] });
   }
 
   /** Drains all workers as `Gateway.stop` does. If some have to be killed, the exit status of this process will be 1. */

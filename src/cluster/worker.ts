@@ -146,7 +146,7 @@ class SupervisorLink implements Workers {
         void this.#takeSecrets(message);
         break;
       case 'reload-failed':
-        void this.#gateway.promise.then(({ gateway }) => gateway.reloadFailed());
+        void this.#gateway.promise.then(({ gateway }) => gateway.reloadFailed(message.faults));
         break;
       case 'drain':
         this.#drain.resolve(message.delayMs);

@@ -1,5 +1,6 @@
 /** The dependencies of every gateway, with Redis or without: the store, its own capacity, and the maintenance switch. */
 import { type Maintenance, MaintenanceState } from '../upstream/maintenance.ts';
+import type { ConfigFault } from '../config/errors.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import { type SecretFault, secretsInFiles } from '../config/secret-files.ts';
 import type { Clock } from '../time/clock.ts';
@@ -134,11 +135,12 @@ export class StoreHealth {
 
   #checkCalls(): DependencyState {
     const failing = this.#failing.current();
-    const soon = `not for ${STORE_SETTLED_AFTER_MS / 1000} s yet`;
     if (failing !== null) {
       const { resource, outcome, requestId } = failing.cause;
       const isOver = this.#failing.okSinceMs !== null;
-      const which = isOver ? `answers again, ${soon}; the last call that failed` : 'last call failed';
+      const which = isOver
+        ? `answers again, for less than ${STORE_SETTLED_AFTER_MS / 1000} s; the last call that failed`
+        : 'last call failed';
       const more = { sinceMs: failing.sinceMs, fields: { resource, outcome: publicName(outcome), requestId } };
       return degraded('the store is failing', `${which}: ${describeFailure(failing.cause)}`, more);
     }
@@ -193,6 +195,28 @@ export function trackSecrets(
   return (now) => {
     faults = now;
     health.update('secrets');
+  };
+}
+
+/** Tracks whether the configuration in force is the last one read. Returns what is to be called with the faults of one that is not. */
+export function trackConfig(health: Health, file: string): (faults: readonly ConfigFault[]) => void {
+  let faults: readonly ConfigFault[] = [];
+  health.add({
+    name: 'config',
+    okMessage: 'the configuration could be read again',
+    check: () => {
+      if (faults.length === 0) return { status: 'ok', detail: `in force as last read: ${file}` };
+      // Not what was given: probes need no token, and it may be the address of the store.
+      const found = faults.map(({ name, allowed }) => `${name} (allowed: ${allowed})`).join('; ');
+      return degraded(
+        'the configuration could not be read again: the old one stays in force',
+        `the old one stays in force, since the new one is invalid: ${found}`,
+      );
+    },
+  });
+  return (now) => {
+    faults = now;
+    health.update('config');
   };
 }
 

@@ -106,6 +106,7 @@ test('a gateway that is named is looked at itself, and not what this shell would
     expect.stringMatching(/^ok capacity: /),
     expect.stringMatching(/^ok answers: /),
     expect.stringMatching(/^ok maintenance: /),
+    expect.stringMatching(/^ok config: in force as last read: /),
     `ok admin: a gateway runs at ${gateway.adminUrl} and knows 0 keys`,
   ]);
   expect((await doctor({}, ['--admin', gateway.adminUrl])).lines).toHaveLength(1);

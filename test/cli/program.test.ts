@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import packageJson from '../../package.json' with { type: 'json' };
-import { runCli, runJson, type RunningCli, startCliUntil } from '../support/cli.ts';
+import { runCli, runDoctor, runJson, type RunningCli, startCliUntil } from '../support/cli.ts';
 import { fileOf } from '../support/files.ts';
 import { WORKSPACE_A } from '../support/records.ts';
 import { createStoreServer } from '../support/store-server.ts';
@@ -215,6 +215,10 @@ describe('serve', () => {
           /^evalgate_config_reloads_total\{result="(\w+)"\} 1$/gm,
         ),
       ].map(([, result]) => result);
+    const configCheck = async () => {
+      const { lines } = await runDoctor({}, ['--admin', adminUrl]);
+      return lines.filter((line) => / config: /.test(line)).at(-1);
+    };
     expect(await limit()).toBe('7');
     write(9);
     signal('SIGHUP');
@@ -222,9 +226,14 @@ describe('serve', () => {
     write('none');
     signal('SIGHUP');
     expect([await limit(), await reloads()]).toEqual(['9', ['success', 'failure']]);
+    const refused = (await configCheck()) ?? '';
+    expect(refused).toMatch(
+      /^fail config: the old one stays in force, since the new one is invalid: rateLimit\.perMinute/,
+    );
+    expect(refused).toMatch(/\(since 20\S+Z\)$/);
     writeFileSync(file, 'server: {maxInFlight: 7}\nrateLimit: {perMinute: 11}');
     signal('SIGHUP');
-    expect(await limit()).toBe('11');
+    expect([await limit(), await configCheck()]).toEqual(['11', `ok config: in force as last read: ${file}`]);
     const settings = z
       .object({ settings: z.object({ server: z.object({ maxInFlight: z.object({ value: z.number() }) }) }) })
       .parse(await (await fetch(`${adminUrl}/api/config`)).json());

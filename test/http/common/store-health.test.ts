@@ -67,7 +67,7 @@ test('it is well again once no call has failed for 5 s, since the first that wen
   gateway.clock.advance(3999);
   const last = 'the store answered with 502 BAD_GATEWAY (evaluation)';
   expect(await healthOf(gateway)).toEqual(
-    degraded(`answers again, not for 5 s yet; the last call that failed: ${last}`),
+    degraded(`answers again, for less than 5 s; the last call that failed: ${last}`),
   );
   gateway.clock.advance(1);
   expect(await healthOf(gateway)).toEqual(ok('last call was answered: status 404', '2026-01-15T12:00:02.000Z'));
