@@ -1,6 +1,6 @@
 /** `ADMIN_TOKEN`: the tokens of the admin listener, each with the name of its holder and what it may do. */
 import { z } from 'zod';
-import { codec, parsed, ValueProblem } from './codecs.ts';
+import { codec, parsed, readEach, ValueProblem } from './codecs.ts';
 
 /**
  * `viewer` reads everything but secrets and key hashes; `operator` also purges, erases, sets times and maintenance; `keys`
@@ -49,7 +49,7 @@ export function parseAdminTokens(written: string): NamedToken[] {
     return [{ name: UNNAMED, role: DEFAULT_ROLE, token: written }];
   }
   const tokens: NamedToken[] = [];
-  for (const [index, pair] of written.split(',').entries()) {
+  return readEach(written.split(','), (pair, index) => {
     const part = `part ${index + 1}`;
     const { name, role: given = DEFAULT_ROLE, token = '' } = NAMED_TOKEN.exec(pair.trim())?.groups ?? {};
     if (name === undefined || !TOKEN.test(token)) {
@@ -63,7 +63,8 @@ export function parseAdminTokens(written: string): NamedToken[] {
     }
     if (tokens.some((other) => other.name === name)) throw new ValueProblem(`the name of ${part} is given twice`);
     if (tokens.some((other) => other.token === token)) throw new ValueProblem(`the token of ${part} is given twice`);
-    tokens.push({ name, role, token });
-  }
-  return tokens;
+    const named = { name, role, token };
+    tokens.push(named);
+    return named;
+  });
 }

@@ -36,6 +36,22 @@ export class ValueProblem extends Error {
   override readonly name = 'ValueProblem';
 }
 
+/** Reads each of several parts. Throws a ValueProblem with the problems of all that cannot be read. */
+export function readEach<I, T>(parts: readonly I[], read: (part: I, index: number) => T): T[] {
+  const problems: string[] = [];
+  const values = parts.flatMap((part, index) => {
+    try {
+      return [read(part, index)];
+    } catch (error) {
+      if (!(error instanceof ValueProblem)) throw error;
+      problems.push(error.message);
+      return [];
+    }
+  });
+  if (problems.length > 0) throw new ValueProblem(problems.join('; '));
+  return values;
+}
+
 /** Reads the value with `parse`, which returns null for one that it cannot read, or throws a ValueProblem. */
 export function parsed<I, T>(written: z.ZodType<I>, parse: (input: I) => T | null): z.ZodType<T> {
   return written.transform((input, context) => {
@@ -109,7 +125,7 @@ export function list<T>(item: z.ZodType<T>, allowed: string): z.ZodType<readonly
     if (!success) throw new ValueProblem(problemOf(error) ?? `${JSON.stringify(written.trim())} is none`);
     return data;
   };
-  const schema = parsed(z.union([commaSeparated, z.array(z.string())]), (all) => all.map(parseItem));
+  const schema = parsed(z.union([commaSeparated, z.array(z.string())]), (all) => readEach(all, parseItem));
   return codec(schema.readonly(), allowed);
 }
 

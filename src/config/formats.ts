@@ -4,7 +4,7 @@ import { BlockList, isIP } from 'node:net';
 import { z } from 'zod';
 import { type Deprecation, OPERATIONS } from '../domain/operations.ts';
 import { parseRedisAddress, RedisAddressError } from '../redis/address.ts';
-import { codec, list, parsed, ValueProblem } from './codecs.ts';
+import { codec, list, parsed, readEach, ValueProblem } from './codecs.ts';
 
 /** A mistyped IP address would otherwise pass as a host name of numbers. */
 const hostNameSchema = z.hostname().refine((written) => !/^[\d.]+$/.test(written));
@@ -91,15 +91,15 @@ export const encryptionKeys = codec<readonly KeyObject[]>(
 /** Throws a ValueProblem, which says what is wrong with which key and quotes none. */
 function parseEncryptionKeys(written: string): KeyObject[] {
   const keys: Buffer[] = [];
-  for (const [index, text] of written.split(',').entries()) {
+  return readEach(written.split(','), (text, index) => {
     const part = `key ${index + 1}`;
     if (!BASE64.test(text.trim())) throw new ValueProblem(`${part} (between commas) is not in base64`);
     const key = Buffer.from(text.trim(), 'base64');
     if (key.length !== KEY_BYTES) throw new ValueProblem(`${part} has ${key.length} bytes instead of ${KEY_BYTES}`);
     if (keys.some((other) => other.equals(key))) throw new ValueProblem(`${part} is given twice`);
     keys.push(key);
-  }
-  return keys.map((key) => createSecretKey(key));
+    return createSecretKey(key);
+  });
 }
 
 const DEPRECATION = /^(?<target>\S+) from (?<from>\S+)(?: until (?<until>\S+))?(?: see (?<link>\S+))?$/;
@@ -117,8 +117,8 @@ export const deprecations = codec(
 
 function withoutRepetition(all: readonly Deprecation[]): readonly Deprecation[] {
   const targets = all.map(({ target }) => target);
-  const repeated = targets.find((target, index) => targets.indexOf(target) !== index);
-  if (repeated !== undefined) throw new ValueProblem(`${repeated} is there more than once`);
+  const repeated = new Set(targets.filter((target, index) => targets.indexOf(target) !== index));
+  if (repeated.size > 0) throw new ValueProblem(`more than once: ${[...repeated].join(', ')}`);
   return all;
 }
 

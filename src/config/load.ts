@@ -122,8 +122,12 @@ function check(
   return { config, faults: [...faults.values(), ...conflicts] };
 }
 
-function faultOf({ setting, name, written }: Resolved, problem: string | null, allowed: string): ConfigFault {
-  return { name: name ?? setting.env ?? setting.id, given: showGiven(written, setting.secret), problem, allowed };
+function faultOf({ setting, name, origin, written }: Resolved, problem: string | null, allowed: string): ConfigFault {
+  const shown = showGiven(written, setting.secret);
+  const named = { name: name ?? setting.env ?? setting.id, allowed };
+  if (origin !== 'default') return { ...named, given: shown, problem };
+  // A default conflicts with what was given.
+  return { ...named, given: null, problem: `by default ${shown}; ${problem}` };
 }
 
 /** The configuration of those values. Throws for one that is not allowed. */

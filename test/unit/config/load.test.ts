@@ -214,7 +214,7 @@ describe('values that are each allowed, and not together', () => {
       { REDIS_CACHE_URL: 'redis://h' },
       'REDIS_CACHE_URL: given (a secret, not shown); it is the second Redis, and there is no first;',
     ],
-    [{ PORT: '8081' }, 'ADMIN_PORT: given 8081; the public API listens on the same address and port;'],
+    [{ PORT: '8081' }, 'ADMIN_PORT: by default 8081; the public API listens on the same address and port;'],
     [{ PORT: '9000', ADMIN_PORT: '9000', HOST: '::' }, 'ADMIN_PORT: given "9000"; the public API listens on the same'],
     [{ PORT: '9000', ADMIN_PORT: '9000', HOST: '192.0.2.1' }, null],
     [{ PORT: '0', ADMIN_PORT: '0' }, null],
@@ -350,8 +350,26 @@ describe('deprecations', () => {
     expect(fault).toContain(`; ${problem}; allowed: a list of texts like "v1 from`);
   });
 
+  test('all that are refused are named', () => {
+    const texts = ['v3 from 2027-01-01', 'v1 until 2027-01-01', 'v1 from 2027-02-30'];
+    expect(fileFaults(deprecations('v2 from 2027-01-01', ...texts))).toEqual([
+      expect.stringMatching(/; there is no v3: .*; "v1 until 2027-01-01" is none; "2027-02-30" is no date /),
+    ]);
+    expect(faultsOf({ TRUSTED_PROXIES: '10.0.0.0/99,10.0.0.0/8,foo' })).toEqual([
+      expect.stringContaining('; "10.0.0.0/99" is none; "foo" is none; allowed: '),
+    ]);
+    expect(faultsOf({ ADMIN_TOKEN: 'a=1,b,c:d=2,a=3' })).toEqual([
+      expect.stringMatching(
+        /; part 2 \(between commas\) is not .*; part 3 has no known role .*; the name of part 4 is/,
+      ),
+    ]);
+    expect(faultsOf({ CACHE_ENCRYPTION_KEYS: '!,AAAA' })).toEqual([
+      expect.stringContaining('; key 1 (between commas) is not in base64; key 2 has 3 bytes instead of 32; '),
+    ]);
+  });
+
   test('two for one target are refused', async () => {
     const faults = fileFaults(deprecations('v1 from 2027-01-01', 'v1 from 2028-01-01'));
-    expect(faults).toEqual([expect.stringContaining('; v1 is there more than once; ')]);
+    expect(faults).toEqual([expect.stringContaining('; more than once: v1; ')]);
   });
 });
