@@ -42,6 +42,8 @@ export interface Fleet {
 export interface Receipt {
   readonly erased: boolean;
   readonly refetched: boolean;
+  /** Those named as gone that no process is known by. */
+  readonly unknownGone: readonly string[];
   readonly redis: { readonly deleted: number; readonly complete: boolean };
   readonly processes: readonly { readonly id: string; readonly reached: boolean; readonly dropped: number | null }[];
   readonly lists: number;
@@ -101,6 +103,8 @@ export async function erase(
   dependencies: PurgeDependencies & { readonly fleet: Fleet },
 ): Promise<Receipt> {
   const { purges, shared, fleet } = dependencies;
+  const named = gone.length === 0 ? [] : await fleet.known([]);
+  const unknownGone = gone.filter((id) => !named.includes(id));
   const known = await fleet.known(gone);
   const before = await fleet.ask({ tag, after: null }, known, COUNT_WITHIN_MS);
   const request = { tags: [tag], mode: 'hard', isExact: false, isDryRun: false } as const;
@@ -131,5 +135,5 @@ export async function erase(
   const complete = shared === null || (made.isDeleted === true && last?.isComplete === true);
   const erased = complete && !refetched && processes.every(({ reached }) => reached);
   const deleted = shared === null ? 0 : made.entries + (last?.entries ?? 0);
-  return { erased, refetched, redis: { deleted, complete }, processes, lists: made.lists?.entries ?? 0 };
+  return { erased, refetched, unknownGone, redis: { deleted, complete }, processes, lists: made.lists?.entries ?? 0 };
 }

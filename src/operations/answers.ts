@@ -170,6 +170,7 @@ export const receiptSchema = z.object({
   erased: z.boolean(),
   /** Somebody has read it since, and the store still has it. */
   refetched: z.boolean(),
+  unknownGone: z.array(z.string()),
   /** `complete`: Redis was looked through to its end after all processes had answered. */
   redis: z.object({ deleted: number, complete: z.boolean() }),
   /** Lists that held it, or may have. */

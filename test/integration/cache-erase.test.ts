@@ -10,6 +10,7 @@ import { runCli } from '../support/cli.ts';
 const MEMBERS = 'evalgate:{members}';
 
 const receiptSchema = z.object({
+  unknownGone: z.array(z.string()),
   erased: z.boolean(),
   refetched: z.boolean(),
   redis: z.object({ deleted: z.number(), complete: z.boolean() }),
@@ -97,6 +98,10 @@ test('the command prints the receipt, and fails while a process that vanished is
   expect(receipt).toMatchObject({ erased: false, redis: { complete: true } });
   expect(receipt.processes.filter(({ reached }) => !reached).map(({ id }) => id)).toEqual(['stopped']);
   expect(await erase({ evaluation: subject.id, gone: ['stopped'] })).toMatchObject({ erased: true });
+  const args = ['cache', 'erase', '--evaluation', subject.id, '--gone', 'nope', '--admin', world.here.adminUrl];
+  const { status, stdout, stderr } = await runCli(args);
+  expect([status, stderr]).toEqual([0, 'No process is known by nope: --gone changed nothing.\n']);
+  expect(receiptSchema.parse(JSON.parse(stdout)).unknownGone).toEqual(['nope']);
   // It is remembered.
   expect(await erase({ evaluation: subject.id })).toMatchObject({ erased: true });
 });

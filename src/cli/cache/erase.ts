@@ -42,6 +42,7 @@ export function eraseCommand(): Command {
       const body = evaluation === undefined ? { workspace, gone } : { evaluation, gone };
       const receipt = await callAdmin(command, ROUTES.erase, { body, timeoutMs: TIMEOUT_MS });
       writeJson(receipt, 2);
+      for (const id of receipt.unknownGone) write('stderr', `No process is known by ${id}: --gone changed nothing.\n`);
       if (receipt.erased) return;
       for (const line of remedies(receipt)) write('stderr', `${line}\n`);
       process.exitCode = 1;
