@@ -119,6 +119,7 @@ test('show, deprecate and revoke act on one key, and its holder notices', async 
   expect(await statusOf(key)).toBe(403);
   const revoked = await keys(['revoke', shown.keyId]);
   expect([revoked.status, cellsOf(revoked.stdout)[2]]).toEqual([0, ['status', 'revoked']]);
+  expect(revoked.stdout).toContain(`\nKey ${shown.keyId} is refused from now on;`);
   expect(await statusOf(key)).toBe(403);
 });
 
@@ -131,6 +132,7 @@ test('K3: rotate issues a successor with the same quota; the old key ends after 
   expect([await statusOf(first.key), await statusOf(successor.key)]).toEqual([403, 200]);
   const { stdout } = await keys(['rotate', successor.keyId]);
   expect(stdout).toContain('The key itself, shown this once and stored nowhere:');
+  expect(stdout).toContain(`\nThe old key, ${successor.keyId}, ends at 2026-01-16T13:30:00.000Z, or `);
   expect(await document(['show', successor.keyId])).toMatchObject({ expiresAt: '2026-01-16T13:30:00.000Z' });
 });
 
@@ -205,7 +207,8 @@ describe('import', () => {
 
 const READ_CALLS = ['--workspace', WORKSPACE_A, '--scope', 'calls.read'];
 test.each([
-  [['create', ...READ_CALLS], "required option '--name <text>' not specified"],
+  [['create', ...READ_CALLS], 'A new key needs --name as well.'],
+  [['create'], 'A new key needs --name, --workspace, --scope as well.'],
   [['create', '--name', ' ', ...READ_CALLS], 'Allowed: a text that is not blank.'],
   [['create', '--name', 'a', '--workspace', 'w', '--scope', 'calls.read'], "argument 'w' is invalid. Allowed: a UUID."],
   [

@@ -14,7 +14,7 @@ import {
   repeated,
   wrongCall,
 } from '../command.ts';
-import { columns } from '../format.ts';
+import { columns, countText } from '../format.ts';
 import { writeJson } from '../output.ts';
 import { importKeysCommand } from './import.ts';
 import { keyCommand, useKeyAdmin } from './key-admin.ts';
@@ -56,18 +56,22 @@ const STATUS_CHANGES = {
 const DEPRECATE_DETAILS = '`activate` makes it active again; `revoke` is for good.';
 
 function statusCommand(name: keyof typeof STATUS_CHANGES, summary: string, details?: string): Command {
-  const texts = { name, summary, examples: [`evalgate keys ${name} k_7Hq2`] };
+  const texts = { name, summary, examples: [`evalgate keys ${name} key_7Hq2Ls0vXb3N`] };
   return oneKeyCommand(details === undefined ? texts : { ...texts, details }).action(
     async (id: string, _options, command: Command) => {
       const key = await useKeyAdmin(command, (admin) => STATUS_CHANGES[name](admin, id));
-      print(command, key, keyDetails(key));
+      const effect =
+        name === 'revoke'
+          ? `\n\nKey ${id} is refused from now on; by a gateway that cannot reach Redis, after keys.grace at the latest.`
+          : '';
+      print(command, key, `${keyDetails(key)}${effect}`);
     },
   );
 }
 
 function showCommand(): Command {
   const summary = 'show one key, and its requests of the last hour';
-  return oneKeyCommand({ name: 'show', summary, examples: ['evalgate keys show k_7Hq2'] }).action(
+  return oneKeyCommand({ name: 'show', summary, examples: ['evalgate keys show key_7Hq2Ls0vXb3N'] }).action(
     async (id: string, _options, command: Command) => {
       const { key, lastHour } = await useKeyAdmin(command, (admin) => admin.show(id));
       const { requests, refused, problem } = lastHour;
@@ -101,8 +105,8 @@ interface KeyOptions {
   readonly expires?: number | 'never';
 }
 
-/** Options for the members of a key, the first three of which a new key must have. */
-function withMembers(command: Command, isNew: boolean): Command {
+/** Options for the members of a key. A new key must have the first three. */
+function withMembers(command: Command): Command {
   const name = new Option('--name <text>', 'what the key is for');
   const workspace = new Option(
     '--workspace <uuid...>',
@@ -112,9 +116,9 @@ function withMembers(command: Command, isNew: boolean): Command {
   const limit = orWord('default', integerBetween(1, 1_000_000_000));
   const lifetime = orWord('never', durationBetween(1, 36_500 * DAY_MS));
   return command
-    .addOption(name.argParser(matching(/\S/, 'a text that is not blank')).makeOptionMandatory(isNew))
-    .addOption(workspace.argParser(repeated(matching(UUID_PATTERN, 'a UUID'))).makeOptionMandatory(isNew))
-    .addOption(scope.choices(SCOPES).makeOptionMandatory(isNew))
+    .addOption(name.argParser(matching(/\S/, 'a text that is not blank')))
+    .addOption(workspace.argParser(repeated(matching(UUID_PATTERN, 'a UUID'))))
+    .addOption(scope.choices(SCOPES))
     .option('--per-minute <n>', "requests in any 60 s, or default for the gateway's limit", limit)
     .option('--per-hour <n>', "requests in any 3600 s, or default for the gateway's limit", limit)
     .option('--expires <duration>', 'when it ends, from now, such as 90d; or never', lifetime);
@@ -141,14 +145,19 @@ function createCommand(): Command {
   const command = keyCommand({
     name: 'create',
     summary: 'issue a key and print it, once',
-    details: 'Only the hash of the key is stored: a lost key has to be replaced.',
+    details:
+      'It needs --name, --workspace and --scope. Only the hash of the key is stored: a lost key has to be replaced.',
     examples: [
       'evalgate keys create --name "Acme export" --workspace 2393e09e-a0b1-4849-8887-0fb942eae255 --scope reports.read',
       'evalgate keys create --name dashboard --workspace UUID1 --workspace UUID2 --scope calls.read --scope coaching.read --per-minute 30 --expires 90d --json',
     ],
   });
-  return withMembers(command, true).action(async (options: KeyOptions) => {
+  return withMembers(command).action(async (options: KeyOptions) => {
     const { name = '', workspaceIds = [], scopes = [], ...rest } = membersOf(options);
+    const given = { '--name': name, '--workspace': workspaceIds, '--scope': scopes };
+    const missing = Object.entries(given).flatMap(([option, { length }]) => (length === 0 ? [option] : []));
+    if (missing.length > 0)
+      throw wrongCall(`A new key needs ${missing.join(', ')} as well. See evalgate keys create --help.`);
     const wanted = { name, workspaceIds, scopes, ...rest };
     printIssuedKey(command, await useKeyAdmin(command, (admin) => admin.create(wanted)));
   });
@@ -160,11 +169,11 @@ function editCommand(): Command {
     summary: 'change the name, workspaces, scopes, limits or expiry of a key',
     details: 'Options that are left out change nothing. Workspaces and scopes replace those that the key has.',
     examples: [
-      'evalgate keys edit k_7Hq2 --name "Acme export" --expires never',
-      'evalgate keys edit k_7Hq2 --workspace UUID1 --workspace UUID2 --per-minute 30 --per-hour default',
+      'evalgate keys edit key_7Hq2Ls0vXb3N --name "Acme export" --expires never',
+      'evalgate keys edit key_7Hq2Ls0vXb3N --workspace UUID1 --workspace UUID2 --per-minute 30 --per-hour default',
     ],
   });
-  return withMembers(command, false).action(async (id: string, options: KeyOptions) => {
+  return withMembers(command).action(async (id: string, options: KeyOptions) => {
     const edit = membersOf(options);
     if (Object.values(edit).every((value) => value === undefined)) {
       throw wrongCall('Nothing to change: give --name, --workspace, --scope, --per-minute, --per-hour or --expires.');
@@ -181,11 +190,13 @@ function rotateCommand(): Command {
     name: 'rotate',
     summary: 'issue a successor of a key and print it, once',
     details: 'It has the same rights and shares the quota. The old key ends after the overlap.',
-    examples: ['evalgate keys rotate k_7Hq2', 'evalgate keys rotate k_7Hq2 --overlap 7d --json'],
+    examples: ['evalgate keys rotate key_7Hq2Ls0vXb3N', 'evalgate keys rotate key_7Hq2Ls0vXb3N --overlap 7d --json'],
   })
     .addOption(overlap.default(DAY_MS, '24h'))
     .action(async (id: string, { overlap: overlapMs }: { overlap: number }, command: Command) => {
-      printIssuedKey(command, await useKeyAdmin(command, (admin) => admin.rotate(id, overlapMs)));
+      const issued = await useKeyAdmin(command, (admin) => admin.rotate(id, overlapMs));
+      const end = new Date(Date.parse(issued.key.createdAt) + overlapMs).toISOString();
+      printIssuedKey(command, issued, `\n\nThe old key, ${id}, ends at ${end}, or when it expires if that is earlier.`);
     });
 }
 
@@ -201,7 +212,7 @@ function acknowledgeLossCommand(): Command {
     print(
       command,
       loss,
-      lostAt === null ? 'No loss is known.' : `Acknowledged: the loss of ${keys} keys at ${lostAt}.`,
+      lostAt === null ? 'No loss is known.' : `Acknowledged: the loss of ${countText(keys, 'key')} at ${lostAt}.`,
     );
   });
 }
@@ -255,9 +266,9 @@ function keyDetails(key: KeyView): string {
 }
 
 /** Prints a new key with its token, which is shown only this once. In the document `key` is the token. */
-function printIssuedKey(command: Command, { key, token }: IssuedKeyView): void {
+function printIssuedKey(command: Command, { key, token }: IssuedKeyView, note = ''): void {
   const { keyId, ...rest } = key;
-  const text = `${keyDetails(key)}\n\nThe key itself, shown this once and stored nowhere:\n\n  ${token}`;
+  const text = `${keyDetails(key)}\n\nThe key itself, shown this once and stored nowhere:\n\n  ${token}${note}`;
   print(command, { keyId, key: token, ...rest }, text);
 }
 
