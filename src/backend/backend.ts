@@ -91,5 +91,6 @@ export function instanceInfo({ clock, store }: Pick<BackendOptions, 'clock' | 's
 
 /** Logs each audited change too: the audit keeps a limited number of them. */
 export function auditLog(logger: Logger): (entry: AuditEntry) => void {
-  return (entry) => logger.info({ audit: entry }, 'changed by an operator');
+  return (entry) =>
+    logger.info({ audit: entry }, `changed by ${entry.who === 'evalgate' ? 'evalgate' : 'an operator'}`);
 }

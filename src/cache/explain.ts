@@ -281,9 +281,9 @@ function storeState(
 const TIERS = { memory: 'memory', redis: 'Redis' } as const;
 const REASONS: Readonly<Record<MissReason, string>> = {
   'never-seen': 'no copy is held',
-  expired: 'the copy that is held has expired',
-  evicted: 'the copy that was held had to make room',
-  purged: 'the copy that is held was purged',
+  expired: 'the last copy has expired',
+  evicted: 'the last copy had to make room',
+  purged: 'the last copy was purged',
   'not-cacheable': 'the times of the class keep nothing',
 };
 

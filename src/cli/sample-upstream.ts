@@ -6,6 +6,7 @@ import { FAULT_OPTIONS, type Faults, MISBEHAVIOURS } from '../sample/faults.ts';
 import { SampleUpstream } from '../sample/server.ts';
 import { CliError, integerBetween, makeCommand, parser, print, secretFrom } from './command.ts';
 import { systemCode } from '../log/error.ts';
+import { countText } from './format.ts';
 
 const DEFAULT_TOKEN = 'sample-token';
 
@@ -73,7 +74,7 @@ async function run(
     // A token from the environment is not shown.
     { url, token: givenToken === null ? token : null, evaluations, workspaceIds },
     [
-      `The sample store listens on ${url} with ${evaluations} evaluations in ${workspaceIds.length} workspaces:`,
+      `The sample store listens on ${url} with ${countText(evaluations, 'evaluation')} in ${countText(workspaceIds.length, 'workspace')}:`,
       ...workspaceIds.map((id) => `  ${id}`),
       'A gateway in front of it:',
       `  UPSTREAM_URL=${url} UPSTREAM_TOKEN=${givenToken === null ? token : '...'} npm start`,

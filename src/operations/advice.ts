@@ -260,14 +260,14 @@ function recommend(given: Case, isForced: boolean): Recommendation {
   const { reads, watchedMs: ms, comparisons, curve, current, outdatedLimit, spareRps, limit } = given;
   if (reads < MIN_READS) {
     return none(
-      `Only ${whole(reads)} reads were seen in ${durationText(ms)}: too few for a recommendation, which needs ${whole(MIN_READS)}.`,
+      `Too few reads for a recommendation: ${whole(reads)} in ${durationText(ms)}; it takes ${whole(MIN_READS)}.`,
     );
   }
   const watched = curve.filter((point) => !point.extrapolated);
   if (watched.length === 0) return none(`Traffic was watched for only ${durationText(ms)}: no time can be judged yet.`);
   if (watched.every(({ outdatedRatio }) => outdatedRatio === null)) {
     return none(
-      `Only ${Math.floor(comparisons)} of the ${MIN_COMPARISONS} refreshes were seen that it takes to tell how fast the records change.`,
+      `Too few refreshes to tell how fast the records change: ${Math.floor(comparisons)}; it takes ${MIN_COMPARISONS}.`,
     );
   }
   const isAllowed = ({ outdatedRatio }: CurvePoint): boolean =>

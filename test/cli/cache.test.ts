@@ -90,7 +90,8 @@ describe('purge', () => {
     await gateway.get('/v2/calls', { key: other });
     const purge = (options: CliOptions, ...more: readonly string[]) =>
       runCli(['cache', 'purge', '--tag', 'evaluation:ev_none', ...more, '--admin', gateway.adminUrl], options);
-    const listsTaken = '\n  0 by their tags\n  + 102 lists of 2 workspaces, because no copy shows its workspace\n';
+    const listsTaken =
+      '\n  0 by their tags\n  + all lists (102 lists of 2 workspaces), because no copy shows its workspace\n';
     const declined = await purge({ typed: 'n\n' });
     expect([declined.status, declined.stdout]).toEqual([1, '']);
     expect(declined.stderr).toContain(listsTaken);

@@ -136,7 +136,14 @@ describe.each<Way>(['the listener', 'Redis'])('through %s', (way) => {
       '  line 6: hash: the same as line 5; allowed: each once',
       '  line 6: the last, but not the end: the file was cut off; allowed at its end: {"kind":"end"}',
     ]);
-    // The times of the same file are not imported either.
+    expect(await refusalOf(head, key, end, end)).toEqual([
+      'Nothing was imported: 1 fault:',
+      `  line 3: the end, too early or with more members; allowed: ${end} as the last line`,
+    ]);
+    expect(await refusalOf(head, key, '{"kind":"end","keys":1}')).toEqual([
+      'Nothing was imported: 1 fault:',
+      `  line 3: the end, too early or with more members; allowed: ${end} as the last line`,
+    ]);
     const time = '{"kind":"time","class":"list","name":"fresh","ttl":"9s","until":null}';
     expect((await refusalOf(head, time, key, end)).join('\n')).toMatch(
       new RegExp(`^Nothing was imported: 1 key is refused.\n- line 3: Key ${keyId} is revoked`),

@@ -111,14 +111,15 @@ function changesText(changes: ClassAdvice['changes']): readonly string[] {
       unchangedToMs === null
         ? `more than ${formatDuration(unchangedFromMs)}`
         : `up to ${formatDuration(unchangedToMs)}`;
+    if (changedRatioError > 1) return `${band}: too few reads to tell`;
     return `${band}: ${percentText(changedRatio)} ${plusMinus(changedRatioError)} in ${formatDuration(withinMs)}`;
   });
   return [`Records change, by how long they were unchanged: ${bands.join('; ')}.`];
 }
 
-/** In points of a hundred. */
+/** In points of a hundred: a share is never further off. */
 function plusMinus(error: number): string {
-  return `±${(100 * error).toFixed(1)}`;
+  return `±${(100 * Math.min(1, error)).toFixed(1)}`;
 }
 
 /** By lines. */

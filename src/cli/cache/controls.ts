@@ -241,11 +241,9 @@ function purgeText({ entries, bytes, complete, lists, tags, mode, dryRun, delete
   if (!complete) lines.push('  (not all was counted: it takes too long, or the cache Redis does not answer)');
   if (deleted === false) lines.push('  (none is served any more; the bytes are being deleted from Redis)');
   if (lists !== null) {
-    const why = lists.ownerKnown ? '' : ', because no copy shows its workspace';
     lines.push(`  ${atLeast}${entries - lists.entries} by their tags`);
-    lines.push(
-      `  + ${atLeast}${countText(lists.entries, 'list')} of ${countText(lists.workspaces, 'workspace')}${why}`,
-    );
+    const found = `${atLeast}${countText(lists.entries, 'list')} of ${countText(lists.workspaces, 'workspace')}`;
+    lines.push(lists.ownerKnown ? `  + ${found}` : `  + all lists (${found}), because no copy shows its workspace`);
   }
   return [...lines, ...tags.map((tag) => `  ${tag}`)].join('\n');
 }

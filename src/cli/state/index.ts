@@ -164,6 +164,9 @@ function countsText(at: string, isDryRun: boolean, counts: StateCounts): string 
   ].join('\n');
 }
 
+const endSchema = z.looseObject({ kind: z.literal(END.kind) });
+const isEnd = ({ written }: JsonLine): boolean => endSchema.safeParse(written).success;
+const END_LINE = JSON.stringify(END);
 const place = (line: JsonLine | undefined): string => `line ${line?.number ?? 1}`;
 
 /** The records between the first line and the last. Throws CliError with every fault of every line. */
@@ -174,7 +177,8 @@ function parseState(
   const [first, ...rest] = lines;
   const last = rest.at(-1);
   const isWhole = check(z.strictObject({ kind: z.literal(END.kind) }), last?.written).faults === null;
-  const records = isWhole ? rest.slice(0, -1) : rest;
+  const misplaced = rest.slice(0, isWhole ? -1 : undefined).filter(isEnd);
+  const records = rest.filter((line) => !isEnd(line));
   const head = check(headSchema, first?.written);
   const readable = records.filter(({ written }) => written !== undefined);
   const { faults } = readRecords(
@@ -186,11 +190,12 @@ function parseState(
     ...(head.faults ?? []).map((fault) => `${place(first)}: ${fault}`),
     ...records.filter(({ written }) => written === undefined).map((line) => `${place(line)}: ${NOT_JSON}`),
     ...faults,
-    ...(isWhole
+    ...misplaced.map(
+      (line) => `${place(line)}: the end, too early or with more members; allowed: ${END_LINE} as the last line`,
+    ),
+    ...(isWhole || (last !== undefined && isEnd(last))
       ? []
-      : [
-          `${place(last ?? first)}: the last, but not the end: the file was cut off; allowed at its end: ${JSON.stringify(END)}`,
-        ]),
+      : [`${place(last ?? first)}: the last, but not the end: the file was cut off; allowed at its end: ${END_LINE}`]),
   ];
   if (head.faults === null && all.length === 0) return { at: head.value.at, records };
   throw new CliError(

@@ -162,7 +162,7 @@ describe('the recommendation', () => {
     for (let read = 0; read < 999; read++) watched.readAt(read * 1000, 'a');
     expect(watched.advice().recommendation).toEqual({
       freshMs: null,
-      why: 'Only 999 reads were seen in 16m 38s: too few for a recommendation, which needs 1,000.',
+      why: 'Too few reads for a recommendation: 999 in 16m 38s; it takes 1,000.',
       warning: null,
     });
   });
@@ -176,7 +176,7 @@ describe('the recommendation', () => {
     const { recommendation, curve } = watch(seen, changed).advice('list');
     expect(recommendation).toEqual({
       freshMs: null,
-      why: `Only ${seen} of the 30 refreshes were seen that it takes to tell how fast the records change.`,
+      why: `Too few refreshes to tell how fast the records change: ${seen}; it takes 30.`,
       warning: null,
     });
     expect(new Set(curve.map(({ outdatedRatio }) => outdatedRatio))).toEqual(new Set([null]));
