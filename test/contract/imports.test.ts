@@ -19,7 +19,7 @@ const PLANTS: Readonly<Record<string, Plant>> = {
   'a type from a floor above': {
     file: 'src/domain/planted-type.ts',
     text: "import type { Config } from '../config/config.ts';",
-    rules: ['domain, log, server, time, version.ts: only floors below'],
+    rules: ['domain, log, server, version.ts: only floors below'],
   },
   'a re-exported type from a floor above': {
     file: 'src/cache/planted-export.ts',
