@@ -110,7 +110,7 @@ export interface Pass {
   readonly deadline?: AbortSignal;
   /** Whether to delete every entry that a hard purge has ended. */
   readonly isDeleting?: boolean;
-  /** These are looked at first; if the pass deletes, their leases and last failures go too. */
+  /** These are looked at first. */
   readonly first?: readonly string[];
   /** Called with the number of names passed so far. The pass goes on when it resolves. */
   readonly onBatch?: (passed: number) => Promise<void>;

@@ -55,8 +55,8 @@ export class FlightChannel {
     this.#self = self;
     const ownStored = `{"end":"stored","sender":${JSON.stringify(self)},`;
     this.#unlisten = cache.subscriber.listen(this.name, (text) => {
-      // Most are about an entry that this process has just stored itself.
-      if (this.#followers.eventNames().length === 0 && text.startsWith(ownStored)) return;
+      // Most are about an entry that this process has just stored itself: nobody here has followed its own call.
+      if (text.startsWith(ownStored)) return;
       // Another release may send other messages.
       const message = parseJson(messageSchema, text);
       if (message !== null) this.#receive(message);
@@ -98,9 +98,9 @@ export class FlightChannel {
   }
 
   #receive(message: FlightMessage): void {
-    const { key, audience, sender } = message;
+    const { key, audience } = message;
     // Before those who wait look: they would take an older copy for the news otherwise.
-    if (message.end === 'stored' && sender !== this.#self) this.#memory.deleteOlder(key, message);
+    if (message.end === 'stored') this.#memory.deleteOlder(key, message);
     if (audience !== null) this.#followers.emit(nameOf(key, audience));
   }
 }

@@ -174,19 +174,13 @@ export class RedisLease implements Lease {
    * absent answer replaces the entry (Q9: the store says that there is none), so only for it the other processes drop older
    * copies; those who have none notice nothing.
    */
-  async complete({ entry, negative }: Completed): Promise<Completion> {
-    const { key, audience, names, cipher, ttl, channel, budget } = this.#parts;
-    const place = { key, name: names.entry, cipher };
-    const filledAtMs = entry?.entry.requestedAtMs ?? 0;
-    const workspaceId = entry === null ? null : workspaceIn(entry);
-    const args = [
-      channel.message({ end: 'stored', key, audience, filledAtMs, workspaceId }),
-      // If the entry is not stored, the others must not drop their copies for it.
-      channel.message({ end: 'released', key, audience }),
-      Number(budget.isOver && entry?.entry.answer.kind === 'found'),
-      ...(entry === null ? NO_ENTRY : await encodeEntry(place, entry, ttl)),
-      ...(negative === null ? NO_ENTRY : await encodeEntry(place, negative, ttl)),
-    ];
+  async complete(completed: Completed): Promise<Completion> {
+    const { names } = this.#parts;
+    const args = await this.#completionArgs(completed).catch(async (error: unknown) => {
+      // An answer that cannot be written must not leave a lease that is renewed for ever.
+      await this.release();
+      throw error;
+    });
     const reply = await redisSpan('cache', 'EVALSHA entry', this.#end(COMPLETE, [names.entry, names.negative], args));
     if (reply === LOST) return 'lost';
     if (reply === OVERTAKEN) return 'overtaken';
@@ -199,6 +193,21 @@ export class RedisLease implements Lease {
 
   async release(): Promise<void> {
     await this.#endWithoutAnswer('');
+  }
+
+  async #completionArgs({ entry, negative }: Completed): Promise<readonly ScriptArgument[]> {
+    const { key, audience, names, cipher, ttl, channel, budget } = this.#parts;
+    const place = { key, name: names.entry, cipher };
+    const filledAtMs = entry?.entry.requestedAtMs ?? 0;
+    const workspaceId = entry === null ? null : workspaceIn(entry);
+    return [
+      channel.message({ end: 'stored', key, audience, filledAtMs, workspaceId }),
+      // If the entry is not stored, the others must not drop their copies for it.
+      channel.message({ end: 'released', key, audience }),
+      Number(budget.isOver && entry?.entry.answer.kind === 'found'),
+      ...(entry === null ? NO_ENTRY : await encodeEntry(place, entry, ttl)),
+      ...(negative === null ? NO_ENTRY : await encodeEntry(place, negative, ttl)),
+    ];
   }
 
   async #endWithoutAnswer(failure: string): Promise<void> {
