@@ -95,23 +95,28 @@ test('C6: the bytes of a purge whose process is gone are deleted in the backgrou
 });
 
 test('C6: purges of evaluations leave the log, and bring nothing back: no late copy, and nobody else loses one', async () => {
-  const [call, absent, kept] = [
+  const [call, absent, kept, renewed] = [
     await world.reader(GET_CALL),
     await world.reader(GET_CALL, { isStored: false }),
+    await world.reader(GET_CALL),
     await world.reader(GET_CALL),
   ];
   await world.setTimes('evaluation', { fresh: '1h' });
   await world.setTimes('notFound', { fresh: '1h' });
-  for (const reader of [call, absent, kept]) await readEverywhere(reader);
+  for (const reader of [call, absent, kept, renewed]) await readEverywhere(reader);
   const writers = [await lateWrite(call.subject.id), await lateWrite(absent.subject.id)];
   const raw = await world.raw();
-  await purge([`evaluation:${call.subject.id}`, `evaluation:${absent.subject.id}`], { exact: true });
+  const tags = [call, absent, renewed].map(({ subject }) => `evaluation:${subject.id}`);
+  await purge(tags, { exact: true });
   for (const write of writers) await write();
+  // What was fetched since is nobody's old copy.
+  await renewed.ask();
   timers.elapse(ROUND_MS);
   world.clock.advance(LATE_MS + 1000);
   await afterRounds(async () => expect(await raw.llen(PURGES)).toBe(0));
   const late = await world.join();
   for (const gateway of world.gateways) expect((await kept.ask(gateway)).cache).toEqual(HIT);
+  expect((await renewed.ask(late)).cache).toEqual(HIT);
   expect((await call.ask(late)).cache).toBe(MISS);
   const before = absent.calls();
   expect((await absent.ask(late)).status).toBe(404);

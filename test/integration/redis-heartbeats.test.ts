@@ -84,7 +84,7 @@ async function openState() {
   for (let look = 0; look < 3; look += 1) await sync.look();
   // Nor is one under way that a message has caused.
   for (let command = 0; command < 3; command += 1) await link.run((client) => client.get('any'));
-  return { sync, ttl, maintenance, losses };
+  return { link, sync, ttl, maintenance, losses };
 }
 
 describe('looks at the shared state', () => {
@@ -128,6 +128,17 @@ describe('looks at the shared state', () => {
     await change();
     await world.sync.look();
     expect([world.losses.length, world.sync.purges.epoch().sequence]).toEqual([losses, purges]);
+  });
+
+  test('that a message has caused may fail: the next one finds the same', async () => {
+    const { link, sync } = await openState();
+    const failed = vi.spyOn(link, 'run').mockRejectedValueOnce(new Error('no answer'));
+    await raw.multi().hincrby(HEAD, 'sequence', 1).rpush(PURGES, 'AAAAAAAAAAAA ["hard",["class:list"]]').exec();
+    await raw.publish('evalgate:channel:cache:0:state', 'look');
+    // An unhandled rejection would fail the run.
+    await expect.poll(() => failed.mock.calls.length, SOON).toBe(1);
+    await sync.look();
+    expect(sync.purges.epoch().sequence).toBe(1);
   });
 
   test('find another purge in the place of one that was looked at', async () => {

@@ -115,6 +115,8 @@ export class FakeSharedCache implements SharedCache {
   failing: readonly string[] = [];
   /** While set, grants of leases are held back. */
   grants: { readonly grant: () => void }[] | null = null;
+  /** While set, answers to questions for leases are held back on their way. */
+  answers: { readonly arrive: () => void }[] | null = null;
   isPaused = false;
   readonly acquired: LeaseRequest[] = [];
   readonly #redis: FakeRedis;
@@ -144,6 +146,13 @@ export class FakeSharedCache implements SharedCache {
     const { grants } = this;
     if (grants !== null) await new Promise<void>((grant) => grants.push({ grant }));
     this.#failIf('acquire');
+    const attempt = this.#attempt(request);
+    const { answers } = this;
+    if (answers !== null) await new Promise<void>((arrive) => answers.push({ arrive }));
+    return attempt;
+  }
+
+  #attempt(request: LeaseRequest): LeaseAttempt {
     const { key, audience, reader, newerThanMs } = request;
     const { time, leases, failures } = this.#redis;
     const name = `${key} ${audience}`;

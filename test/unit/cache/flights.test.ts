@@ -2,6 +2,8 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import type { Reader } from '../../../src/cache/reader.ts';
+import { recordRequest } from '../../../src/cache/request.ts';
+import { RedisTimeoutError } from '../../../src/redis/errors.ts';
 import { RedisWait } from '../../../src/redis/request-wait.ts';
 import { StoreError } from '../../../src/upstream/store-error.ts';
 import { aReader, FlightWorld, LEASE_MS, MAX_WAIT_MS, REQUEST } from '../../support/flight-world.ts';
@@ -13,6 +15,8 @@ const SECOND = 1000;
 const STALE_MS = 20 * 60 * SECOND;
 const NOT_FOUND_MS = 15 * SECOND;
 const DOWN = new StoreError('unreachable', 'the store is down', { retryAfterMs: 7000 });
+/** A copy is never fresh, and usable for 1.5 s if the store fails. */
+const SOON_OVER = { freshMs: 0, staleMs: 0, errorMs: 1500 };
 const ALL_ZERO = { freshMs: 0, staleMs: 0, errorMs: 0 };
 
 type Process = ReturnType<FlightWorld['process']>;
@@ -143,6 +147,8 @@ describe('K7a: nothing of another set is noticed', () => {
     expect(
       whats(await readAll([here, aReader(A)], [there, aReader(A)], [here, aReader(B)], [there, aReader(B)])),
     ).toEqual(['A title', 'A title', 'none', 'none']);
+    const third = world.process();
+    expect(whats(await readAll([third, aReader(B)], [third, aReader(A)]))).toEqual(['none', 'A title']);
     expect(world.calls).toHaveLength(2);
   });
 
@@ -188,16 +194,21 @@ describe('K7a: nothing of another set is noticed', () => {
   });
 
   test('an older answer never takes the place of a newer one', async () => {
-    for (const process of [here, world.process({ alone: true })]) {
+    const alone = world.process({ alone: true });
+    for (const [process, other] of [
+      [here, here],
+      [world.process(), world.process()],
+      [alone, alone],
+    ] as const) {
       world.calls.splice(0);
       world.redis.entries.clear();
       const [older] = await readAll([process, aReader(A)]);
       await world.time.advance(1);
-      await readAll([process, aReader(A, B)]);
+      await readAll([other, aReader(A, B)]);
       await world.calls[1]?.found(A, 'Newer');
       await world.calls[0]?.found(A, 'Older');
       expect(older).toMatchObject({ what: 'Older', isKept: false });
-      expect(whats(await readAll([process, aReader(A)], [process, aReader(A, B)]))).toEqual(['Newer', 'Newer']);
+      expect(whats(await readAll([process, aReader(A)], [other, aReader(A, B)]))).toEqual(['Newer', 'Newer']);
     }
   });
 
@@ -255,7 +266,11 @@ describe('a renewal whose answer is not for all who wait for it', () => {
     expect(whats(reads)).toEqual(['none', 'none']);
   });
 
-  test('C4: the record is said to be of others: the copy is served on to all who wait', async () => {
+  test.each([
+    ['remembered', {}],
+    ['not remembered', { notFound: ALL_ZERO }],
+  ])('C4: the record is said to be of others (%s): the copy is served on to all who wait', async (_what, ttl) => {
+    Object.assign(world.ttl, ttl);
     await fill(here, A);
     await world.time.advance(3 * 3600 * SECOND);
     world.calls.splice(0);
@@ -263,6 +278,26 @@ describe('a renewal whose answer is not for all who wait for it', () => {
     await world.calls[0]?.found('33333333-3333-4333-8333-333333333333');
     await world.time.advance(SECOND);
     expect(whats(reads)).toEqual(['Old', 'Old', 'Old']);
+  });
+
+  test('C4: while that is remembered a stale copy is served on, and the store not asked again', async () => {
+    await fill(here, A);
+    await world.time.advance(STALE_MS);
+    await readAll([here, aReader(A)]);
+    await world.calls[1]?.found('33333333-3333-4333-8333-333333333333');
+    expect(whats(await readAll([here, aReader(A)]))).toEqual(['Old']);
+    expect(world.calls).toHaveLength(2);
+  });
+
+  test('it failed on a record that only some see: the others, whose copy is over by then, find none', async () => {
+    world.ttl.evaluation = SOON_OVER;
+    await fill(here, A);
+    await world.time.advance(SECOND);
+    const reads = await readAll([here, aReader(A, B)], [here, aReader(A)]);
+    await world.time.advance(SECOND);
+    for (let i = 1; i <= 2; i += 1) await world.calls[i]?.answer({ ...anEvaluation({ workspaceId: B }), title: 7 });
+    expect(whats(reads)).toEqual(['malformed', 'none']);
+    expect(world.calls).toHaveLength(3);
   });
 
   test('the record has moved to a workspace that only some see', async () => {
@@ -276,6 +311,19 @@ describe('a renewal whose answer is not for all who wait for it', () => {
     expect(reads[1]?.what).toBe('none');
     expect(world.calls).toHaveLength(2);
   });
+});
+
+test('a copy that was replaced for others is not served, though memory holds it', async () => {
+  await fill(there, A);
+  const old = there.memory.peek(REQUEST.key);
+  await world.time.advance(SECOND);
+  await readAll([here, aReader(B)]);
+  await world.calls[1]?.found(B, 'Moved');
+  if (old !== undefined) there.memory.set(REQUEST.key, old, {});
+  await world.time.advance(3 * 3600 * SECOND);
+  const [seen] = await readAll([there, aReader(A)]);
+  await world.calls[2]?.fail(DOWN);
+  expect(seen?.what).toBe('unreachable');
 });
 
 describe('leaders that do not end as they should', () => {
@@ -342,6 +390,17 @@ describe('leaders that do not end as they should', () => {
     expect(world.calls).toHaveLength(1);
   });
 
+  test('an end that comes while the refusal of the lease is on its way is not missed', async () => {
+    await readAll([here, aReader(A)]);
+    there.shared.answers = [];
+    const [follower] = await readAll([there, aReader(A)]);
+    await world.calls[0]?.found(A);
+    for (const { arrive } of there.shared.answers.splice(0)) arrive();
+    there.shared.answers = null;
+    await world.settle();
+    expect(follower).toMatchObject({ what: 'A title', outcome: 'collapsed' });
+  });
+
   test('an answer that came between the look and the lease is found with the question for it', async () => {
     await readAll([here, aReader(A)]);
     there.shared.grants = [];
@@ -383,6 +442,15 @@ describe('failures', () => {
     expect(world.calls).toHaveLength(1);
     await world.time.advance(SECOND);
     await readAll([here, aReader(A)]);
+    expect(world.calls).toHaveLength(2);
+  });
+
+  test('C9: it is not remembered for longer because the clock was set back', async () => {
+    const alone = world.process({ alone: true });
+    await readAll([alone, aReader(A)]);
+    await world.calls[0]?.fail(DOWN);
+    await world.time.advance(-1);
+    await readAll([alone, aReader(A)]);
     expect(world.calls).toHaveLength(2);
   });
 
@@ -442,6 +510,60 @@ describe('deadlines', () => {
     await world.time.advance(SECOND);
     await readAll([here, aReader(A)]);
     expect(world.calls).toHaveLength(2);
+  });
+
+  test('the lease of a part ends in time, though its evaluation is still asked whose it is', async () => {
+    const request = recordRequest('transcript', 'ev_1');
+    here.flights.join({ request, reader: aReader(A), previous: null, isBackground: false }).result.catch(() => {});
+    await vi.waitFor(() => expect(world.calls).toHaveLength(1));
+    await world.time.advance(SECOND);
+    await world.calls[0]?.answer({});
+    await vi.waitFor(() => expect(world.calls).toHaveLength(2));
+    await world.time.advance(MAX_WAIT_MS - SECOND);
+    await vi.waitFor(() => expect([...world.redis.leases.keys()]).toEqual([`${REQUEST.key} ${A}`]));
+  });
+
+  test('nobody joins a flight that is late, though Redis has not answered it either', async () => {
+    here.shared.grants = [];
+    const [late] = await readAll([here, aReader(A)]);
+    await world.time.advance(MAX_WAIT_MS + SECOND);
+    const [next] = await readAll([here, aReader(A)]);
+    expect(whats([late, next].filter((each) => each !== undefined))).toEqual(['timeout', 'waits']);
+  });
+
+  test('who has a copy that is over after that second waits on', async () => {
+    world.ttl.evaluation = SOON_OVER;
+    await fill(here, A);
+    await world.time.advance(SECOND);
+    const [seen] = await readAll([here, aReader(A)]);
+    await world.time.advance(SECOND);
+    expect(seen?.what).toBe('waits');
+    await world.calls[1]?.found(A, 'New');
+    expect(seen?.what).toBe('New');
+  });
+
+  test('a flight that has ended is not late any more', async () => {
+    const { result, signal } = here.flights.join({
+      request: REQUEST,
+      reader: aReader(A),
+      previous: null,
+      isBackground: false,
+    });
+    await world.settle();
+    await world.calls[0]?.found(A);
+    await result;
+    await world.time.advance(MAX_WAIT_MS);
+    expect(signal.aborted).toBe(false);
+  });
+
+  test('C9: who has a copy waits no longer because the clock was set back', async () => {
+    await fill(here, A);
+    await world.time.advance(3 * 3600 * SECOND);
+    await readAll([here, aReader(A)]);
+    await world.time.advance(-5 * SECOND);
+    const [second] = await readAll([here, aReader(A)]);
+    await world.time.advance(SECOND);
+    expect(second?.what).toBe('Old');
   });
 
   test('its answer, should it come, is nobody’s', async () => {
@@ -605,6 +727,16 @@ describe('purges', () => {
     expect(world.calls[1]).toMatchObject({ ifNoneMatch: undefined });
   });
 
+  test('an answer from before a purge that is forgotten by now is not kept', async () => {
+    const alone = world.process({ alone: true });
+    const [seen] = await readAll([alone, aReader(A)]);
+    await world.purges.purge(['evaluation:ev_1'], 'hard');
+    world.purges.forget(world.purges.epoch().sequence);
+    await world.calls[0]?.found(A);
+    expect(seen).toMatchObject({ what: 'A title', isKept: false });
+    expect(alone.memory.peek(REQUEST.key)).toBeUndefined();
+  });
+
   test('after a purge a copy of the same millisecond is seen', async () => {
     await fill(here, A);
     await world.purges.purge(['all'], 'hard');
@@ -633,6 +765,37 @@ describe('Redis fails', () => {
     },
   );
 
+  test('an older copy that it still holds does not take the place of the one in memory', async () => {
+    await fill(here, A);
+    await world.time.advance(3 * 3600 * SECOND);
+    here.shared.failing = ['complete'];
+    await fill(here, A, 'New');
+    world.redis.leases.clear();
+    const seen: string[] = [];
+    for (const failing of [[], ['lookUp', 'acquire']]) {
+      here.shared.failing = failing;
+      await world.time.advance(3 * 3600 * SECOND);
+      const reads = await readAll([here, aReader(A)]);
+      await world.calls.at(-1)?.fail(DOWN);
+      seen.push(...whats(reads));
+    }
+    expect(seen).toEqual(['New', 'New']);
+  });
+
+  test('nor an older entry that there is none', async () => {
+    await fill(here, A);
+    await world.time.advance(3 * 3600 * SECOND);
+    for (const failing of [[], ['complete']]) {
+      here.shared.failing = failing;
+      await world.time.advance(NOT_FOUND_MS);
+      await readAll([here, aReader(A)]);
+      await world.calls.at(-1)?.found('33333333-3333-4333-8333-333333333333');
+    }
+    world.redis.leases.clear();
+    for (let i = 0; i < 2; i += 1) expect(whats(await readAll([here, aReader(A)]))).toEqual(['Old']);
+    expect(world.calls).toHaveLength(3);
+  });
+
   test('each process then asks for itself', async () => {
     for (const each of [here, there]) each.shared.failing = ['lookUp', 'acquire'];
     const reads = await readAll([here, aReader(A)], [there, aReader(A)]);
@@ -655,6 +818,33 @@ describe('Redis fails', () => {
   });
 });
 
+/** The reader has waited for Redis as long as it may. */
+class OverWait extends RedisWait {
+  override within<T>(): Promise<T> {
+    return Promise.reject(new RedisTimeoutError(0));
+  }
+}
+
+test('R6: a reader that may not wait for Redis any more is answered by a call of its own', async () => {
+  await fill(here, A);
+  const [seen] = await readAll([there, { ...aReader(A), redisWait: new OverWait(0) }]);
+  expect(world.calls).toHaveLength(2);
+  await world.calls[1]?.found(A, 'New');
+  expect(seen).toMatchObject({ what: 'New', outcome: 'miss' });
+});
+
+test('R6: a refresh that nobody waits for is not bound by how long its reader may wait for Redis', async () => {
+  await fill(here, A);
+  await world.time.advance(STALE_MS);
+  here.shared.grants = [];
+  await readAll([here, { ...aReader(A), redisWait: new OverWait(0) }]);
+  expect(world.calls).toHaveLength(1);
+  for (const { grant } of here.shared.grants) grant();
+  await world.settle();
+  await world.calls[1]?.found(A, 'New');
+  expect(whats(await readAll([there, aReader(A)]))).toEqual(['New']);
+});
+
 describe('what operators see', () => {
   test('the flights of a key, and those of one audience; failures for a second', async () => {
     const [atMs, { key }] = [world.time.nowMs(), REQUEST];
@@ -671,6 +861,17 @@ describe('what operators see', () => {
     await world.time.advance(SECOND);
     expect(here.flights.flightOf(key, A)).toEqual({ sinceMs: null, hasJustFailed: false });
   });
+});
+
+test('a gateway that stops learns how many of its calls have not ended in time', async () => {
+  const task = { request: REQUEST, reader: aReader(A), previous: null, isBackground: false };
+  const { result } = here.flights.join(task);
+  const [inTime, late] = [here.flights.settled(2 * SECOND), here.flights.settled(SECOND)];
+  await world.time.advance(SECOND);
+  expect(await late).toBe(1);
+  await world.calls[0]?.found(A);
+  await result;
+  expect(await inTime).toBe(0);
 });
 
 test('a copy that came into memory since the reader looked is served without a lease', async () => {

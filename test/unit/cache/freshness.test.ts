@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Entry } from '../../../src/cache/entry.ts';
 import { hash32 } from '../../../src/cache/request.ts';
-import { type Freshness, freshnessOf, jitterOf } from '../../../src/cache/plan.ts';
+import { type Freshness, freshnessOf, jitterOf, plan } from '../../../src/cache/plan.ts';
 import { MemoryPurgeLog, type PurgeMode } from '../../../src/cache/purge-log.ts';
 import type { CacheTtl } from '../../../src/cache/ttl-policy.ts';
 import { systemClock } from '../../../src/time/clock.ts';
@@ -79,6 +79,15 @@ test('C9: the age of an entry from the future is unknown, and stays so; it has j
 test('a soft purge makes a fresh entry stale at once, and an old one no younger', () => {
   expect(at(1, { purge: 'soft' })).toMatchObject({ state: 'stale', ttlMs: 0 });
   expect(at(40_000, { purge: 'soft' })).toMatchObject({ state: 'stale', ttlMs: -10_000 });
+});
+
+test('a stale copy is served while one refresh runs, and without any during maintenance', () => {
+  const epoch = new MemoryPurgeLog(systemClock).epoch();
+  const entry = new Entry({ kind: 'found', record: {}, etag: null, bytes: 1 }, 0);
+  const stored = { kind: 'rubric', entry, tags: ['all'], epoch, receivedAtMs: 0 } as const;
+  const copy = { stored, tier: 'memory', ...at(100_000) } as const;
+  expect(plan({ copy, negative: null }, null).action).toBe('serve-and-refresh');
+  expect(plan({ copy, negative: null }, { sinceMs: 0, untilMs: 1, by: 'ann' }).action).toBe('serve');
 });
 
 test('C6: a hard purge ends an entry at any age', () => {

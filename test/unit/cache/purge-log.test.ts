@@ -3,8 +3,9 @@ import { expect, test } from 'vitest';
 import { MemoryTier } from '../../../src/cache/memory-tier.ts';
 import { Entry, type StoredEntry } from '../../../src/cache/entry.ts';
 import { LATE_MS, mayBeKept, MemoryPurgeLog, type PurgeEpoch, PurgeTable } from '../../../src/cache/purge-log.ts';
-import { memoryDropper } from '../../../src/cache/purge.ts';
+import { memoryDropper, purge } from '../../../src/cache/purge.ts';
 import { recordRequest } from '../../../src/cache/request.ts';
+import type { SharedCacheAdmin } from '../../../src/cache/shared-cache.ts';
 import { FakeTime } from '../../support/flight-world.ts';
 
 const CALLS = 100_000;
@@ -64,6 +65,52 @@ test('C6: a hard purge drops from memory at once what it names by id, and all el
   expect(has('d')).toBe(false);
 });
 
+test('C6: a purge counts what it has ended, and not what was stored since', async () => {
+  const { memory, purges, put } = create();
+  const ended = put('a');
+  const measure: SharedCacheAdmin['measure'] = async (matches) => {
+    const entries = [ended, put('a')].filter(matches).length;
+    return { entries, bytes: 0, isComplete: true };
+  };
+  const shared = { isUp: () => true, get: () => Promise.resolve(null), measure };
+  const request = { tags: ['evaluation:a'], mode: 'hard', isExact: true, isDryRun: false } as const;
+  expect(await purge(request, { memory, purges, shared })).toMatchObject({ entries: 1, isDeleted: true });
+});
+
+test('no purge is forgotten before an answer from before it comes too late', async () => {
+  const { time, purges } = create();
+  for (let i = 0; i < 2; i += 1) {
+    await purges.purge([`evaluation:${i}`], 'hard');
+    await time.advance(1000);
+  }
+  await time.advance(LATE_MS - 1000);
+  await purges.purge(['evaluation:2'], 'hard');
+  expect(purges.forgotten).toBe(0);
+  await time.advance(1);
+  await purges.purge(['evaluation:3'], 'hard');
+  expect(purges.forgotten).toBe(1);
+});
+
+test('a soft purge is remembered when the hard ones of its time are forgotten', async () => {
+  const { time, purges, put } = create();
+  const soft = put('soft');
+  await purges.purge(['evaluation:soft'], 'soft');
+  for (let i = 0; i < 2; i += 1) {
+    await time.advance(LATE_MS + 2000);
+    await purges.purge(['evaluation:hard'], 'hard');
+  }
+  expect(purges.forgotten).toBeGreaterThan(0);
+  expect(purges.since(soft.epoch, soft.tags)).toBe('soft');
+});
+
+test('memory is dropped at once if purges were missed, though it has just been looked through', async () => {
+  const { purges, put, has } = create();
+  await purges.purge(['workspace:w1'], 'hard');
+  put('a');
+  purges.restart(purges.epoch().history, 2, 0, new Map());
+  expect(has('a')).toBe(false);
+});
+
 test('soft purges of too many evaluations: the oldest become hard, the others stay', async () => {
   const { purges, put, has } = create();
   const [first, last] = [put('0'), put('10000')];
@@ -79,6 +126,8 @@ test('a process that missed forgotten purges drops its memory, and trusts shared
   table.restart('a', 100, 0, new Map([['lists-of:w1', { soft: 0, hard: 50 }]]));
   table.forget(100);
   expect(dropped).toEqual([['all']]);
+  // Its bytes may not be deleted yet.
+  expect(table.lastBroad).toBe(50);
   const old: PurgeEpoch = { history: 'a', sequence: 10 };
   expect(table.since(old, ['evaluation:x'])).toBeNull();
   expect(table.since(old, ['class:list', 'lists-of:w1'])).toBe('hard');
