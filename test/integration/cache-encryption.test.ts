@@ -116,9 +116,9 @@ test('/readyz and the doctor say whether records are encrypted', async () => {
     return (await runCli(['doctor', '--admin', 'http://127.0.0.1:1'], { env })).stdout;
   };
   expect(await found(`${FIRST},${SECOND}`)).toContain(
-    'ok      encryption  cached records in Redis are encrypted (AES-256-GCM); 2 keys decrypt',
+    'ok      encryption   cached records in Redis are encrypted (AES-256-GCM); 2 keys decrypt',
   );
   expect(await found('')).toContain(
-    'skipped encryption  CACHE_ENCRYPTION_KEYS is not set: cached records are in Redis as they are',
+    'skipped encryption   CACHE_ENCRYPTION_KEYS is not set: cached records are in Redis as they are',
   );
 });

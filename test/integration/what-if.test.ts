@@ -211,7 +211,7 @@ test('the answer says how far chance may move a figure, and how many reads it ta
   const { current, recommendation } = await adviceAt(world.here);
   expect(current).toMatchObject({ hitRatio: 0, hitRatioError: (2 * Math.sqrt(KEYS)) / KEYS });
   expect(recommendation.freshMs).toBeNull();
-  expect(recommendation.why).toMatch(/^Only 10 reads .* which needs 1,000\.$/);
+  expect(recommendation.why).toMatch(/^Too few reads for a recommendation: 10 in \S+; it takes 1,000\.$/);
 });
 
 test('calls that a list page brings along are predicted as hits, as they are measured', async () => {
