@@ -21,7 +21,7 @@ const FLOORS = [
 
 /** Libraries, and the only files that know them. */
 const LIBRARIES = {
-  'koa|@koa/router': '^src/(http|admin)/',
+  'koa|koa-compose|@koa/router': '^src/(http|admin)/',
   ioredis: '^src/(redis|backend)/|redis[^/]*$',
   got: '^src/upstream/client[.]ts$',
   'prom-client': '^src/telemetry/',

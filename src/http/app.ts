@@ -4,6 +4,7 @@
  */
 import { Router } from '@koa/router';
 import Koa from 'koa';
+import compose from 'koa-compose';
 import type { RequestHandler } from '../server/server.ts';
 import { authenticate, recognise } from './middleware/authenticate.ts';
 import { keyShedding, loadShedding } from './middleware/load-shedding.ts';
@@ -12,7 +13,7 @@ import { requestContext } from './middleware/request-context.ts';
 import { addDocs } from './openapi/docs.ts';
 import { sendResponse } from './respond.ts';
 import { authorize, begin, refuseUnknown } from './route.ts';
-import type { PublicAppOptions, RequestState } from './state.ts';
+import type { PublicAppOptions, RequestState, RouteContext } from './state.ts';
 import { V1_ROUTES } from './v1.ts';
 import { V2_ROUTES } from './v2.ts';
 
@@ -31,10 +32,13 @@ export function createPublicApp(options: PublicAppOptions): RequestHandler {
     router.get(
       route.name,
       `/${route.surface}${route.path}`,
-      begin(route, options),
-      ...checks,
-      authorize(route),
-      (ctx) => route.answer(ctx, options.cache),
+      // Composed once: the router would do it for each request.
+      compose<RouteContext>([
+        begin(route, options),
+        ...checks,
+        authorize(route),
+        (ctx) => route.answer(ctx, options.cache),
+      ]),
     );
   }
 

@@ -34,7 +34,7 @@ export function requestContext({ clock, redisTimeoutMs, hooks }: PublicAppOption
     const requestId = requestIdOf(ctx.req.headers['x-request-id']);
     const headers = [{ 'X-Request-Id': requestId }, COMMON_HEADERS];
     ctx.state = new RequestState({ requestId, traceparent, redisTimeoutMs }, headers);
-    ctx.res.once('close', () => {
+    ctx.res.on('close', () => {
       ctx.state.close(ctx.res.writableFinished);
       const durationMs = (clock.nowMicros() - startedMicros) / 1000;
       const report = reportOf(ctx, durationMs, span?.spanContext().traceId);
