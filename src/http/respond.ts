@@ -196,7 +196,7 @@ function refusalOf({ state, path }: Context, problem: Problem): Answer {
 /** Names and values in turn, as `writeHead` takes them. */
 function flattened(groups: readonly Headers[]): string[] {
   const flat: string[] = [];
-  for (const group of groups) for (const name of Object.keys(group)) flat.push(name, group[name] ?? '');
+  for (const group of groups) for (const name in group) flat.push(name, group[name] ?? '');
   return flat;
 }
 
