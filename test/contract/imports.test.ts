@@ -49,7 +49,7 @@ const PLANTS: Readonly<Record<string, Plant>> = {
   'a library outside its rooms': {
     file: 'src/cache/planted-library.ts',
     text: "import type Koa from 'koa';",
-    rules: ['koa|@koa/router: only ^src/(http|admin)/'],
+    rules: ['koa|koa-compose|@koa/router: only ^src/(http|admin)/'],
   },
   'I/O in the domain': {
     file: 'src/domain/planted-io.ts',
