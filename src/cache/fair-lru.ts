@@ -10,8 +10,8 @@
  *
  * It fails in two ways:
  * - While all else is in use, a copy is not kept if there is no room for it beside what its holder leaves to the others.
- * - A copy that several use counts as one holder's. It goes when that one has to give something up and the last other
- *   reader has as much; and that one has the less room for others.
+ * - A copy that several use counts as one holder's, who has that much less room for copies of its own. It goes when this
+ *   holder has to give something up and the last other reader holds as much.
  */
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../time/clock.ts';
@@ -40,7 +40,7 @@ interface Place<V extends Weighed> {
   line: Line<V>;
   /** Who else has used it last. */
   other: string | null;
-  /** Of no two the same. */
+  /** Unique, so that it also orders uses of the same microsecond. */
   usedMicros: number;
   older: Place<V> | null;
   newer: Place<V> | null;
@@ -52,7 +52,7 @@ export class FairLru<V extends Weighed> {
   readonly #onEvicted: FairLruOptions<V>['onEvicted'];
   /** In the order of use. Room is made before it is needed, so that lru-cache never evicts by itself. */
   readonly #places: LRUCache<string, Place<V>>;
-  /** Of those holders that are charged for something. */
+  /** By holder. A holder that is charged for nothing has none. */
   readonly #lines = new Map<string, Line<V>>();
   #bytes = 0;
   #lastMicros = 0;

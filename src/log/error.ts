@@ -1,4 +1,4 @@
-/** What is said of an error: its code, its text, and in the log where it happened, never the request it was about. Pure. */
+/** The code and the text of an error, and how it is logged: where it happened, never the request it was about. Pure. */
 
 /** The code of an error of the system or of Node, such as `ENOENT`; null for one that has none. */
 export function systemCode(error: unknown): string | null {

@@ -198,7 +198,7 @@ export function trackSecrets(
   };
 }
 
-/** Tracks whether the configuration in force is the last one read. Returns what is to be called with the faults of one that is not. */
+/** Tracks whether the last configuration that was read is in force. Returns a function that takes its faults; none if it is. */
 export function trackConfig(health: Health, file: string): (faults: readonly ConfigFault[]) => void {
   let faults: readonly ConfigFault[] = [];
   health.add({
