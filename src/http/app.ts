@@ -6,13 +6,13 @@ import { Router } from '@koa/router';
 import Koa from 'koa';
 import compose from 'koa-compose';
 import type { RequestHandler } from '../server/server.ts';
-import { authenticate, recognise } from './middleware/authenticate.ts';
+import { authenticate, recognise, renewKey } from './middleware/authenticate.ts';
 import { keyShedding, loadShedding } from './middleware/load-shedding.ts';
 import { rateLimit } from './middleware/rate-limit.ts';
 import { requestContext } from './middleware/request-context.ts';
 import { addDocs } from './openapi/docs.ts';
 import { sendResponse } from './respond.ts';
-import { authorize, begin, refuseUnknown } from './route.ts';
+import { answerAuthorized, begin, refuseUnknown } from './route.ts';
 import type { PublicAppOptions, RequestState, RouteContext } from './state.ts';
 import { V1_ROUTES } from './v1.ts';
 import { V2_ROUTES } from './v2.ts';
@@ -27,18 +27,14 @@ export function createPublicApp(options: PublicAppOptions): RequestHandler {
 
   // Behind the match, so that a request that is shed is counted with its route, too.
   addDocs(router, enter, options.document);
+  const parts = { cache: options.cache, renewKey: renewKey(options) };
   const checks = [enter, authenticate(options), limit, keyShedding()];
   for (const route of routes) {
     router.get(
       route.name,
       `/${route.surface}${route.path}`,
       // Composed once: the router would do it for each request.
-      compose<RouteContext>([
-        begin(route, options),
-        ...checks,
-        authorize(route),
-        (ctx) => route.answer(ctx, options.cache),
-      ]),
+      compose<RouteContext>([begin(route, options), ...checks, answerAuthorized(route, parts)]),
     );
   }
 

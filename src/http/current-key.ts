@@ -57,8 +57,8 @@ export const currentKeyRoute = {
 export function showCurrentKey(ctx: Context): void {
   const { usage } = ctx.state;
   if (usage === null) throw new Error('A route shows the usage of a quota that nobody looked up.');
-  ctx.state.headers.push({ 'Cache-Control': 'no-store' });
-  ctx.state.answer = { status: 200, body: Buffer.from(JSON.stringify(toCurrentKeyBody(apiKeyOf(ctx), usage))) };
+  const body = Buffer.from(JSON.stringify(toCurrentKeyBody(apiKeyOf(ctx), usage)));
+  ctx.state.answer = { status: 200, body, headers: [{ 'Cache-Control': 'no-store' }], cache: null };
 }
 
 /** An active key as its holder sees it. Holds nothing of the key but what stands here: neither its token nor its hash. */

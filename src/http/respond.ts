@@ -155,10 +155,9 @@ export async function respond(ctx: Context, read: CacheRead<unknown>, representa
   const ifNoneMatch = asked['if-none-match'];
   const isNotModified = ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag);
   const body = isNotModified ? null : await representation.body(coding, state.slot?.holder ?? '');
-  state.cache = read.outcome;
-  state.headers.push({ ETag: etag }, cacheHeaders(read), representation.headers);
-  if (coding !== null && body !== null) state.headers.push({ 'Content-Encoding': coding });
-  state.answer = { status: body === null ? 304 : 200, body };
+  const headers = [{ ETag: etag }, cacheHeaders(read), representation.headers];
+  if (coding !== null && body !== null) headers.push({ 'Content-Encoding': coding });
+  state.answer = { status: body === null ? 304 : 200, body, headers, cache: read.outcome };
 }
 
 /**
@@ -176,11 +175,13 @@ export function sendResponse({ isDraining, unsent }: Pick<PublicAppOptions, 'isD
     state.slot?.leave();
     // Checked last, so that requests that were in flight when the process was told to stop also close their connection.
     if (isDraining()) state.headers.push({ Connection: 'close' });
-    const answer = state.problem === null ? state.answer : refusalOf(ctx, state.problem);
+    if (state.problem !== null) state.answer = refusalOf(ctx, state.problem);
+    const { answer } = state;
     ctx.respond = answer === null && !state.hasLeft;
     if (ctx.respond) for (const group of state.headers) ctx.set(group);
     if (answer === null || state.hasLeft || res.destroyed) return;
     const { status, body } = answer;
+    state.headers.push(...answer.headers);
     if (body !== null) state.headers.push(JSON_TYPE, { 'Content-Length': String(body.length) });
     res.writeHead(status, flattened(state.headers));
     if (body === null || ctx.method === 'HEAD') res.end();
@@ -189,8 +190,8 @@ export function sendResponse({ isDraining, unsent }: Pick<PublicAppOptions, 'isD
 }
 
 function refusalOf({ state, path }: Context, problem: Problem): Answer {
-  state.headers.push(problem.headers);
-  return { status: problem.status, body: problemBody(problem, path, state.route?.texts) };
+  const body = problemBody(problem, path, state.route?.texts);
+  return { status: problem.status, body, headers: [problem.headers], cache: null };
 }
 
 /** Names and values in turn, as `writeHead` takes them. */

@@ -3,8 +3,9 @@
  * deprecation headers and `explain` are all made from these declarations.
  */
 import type { RouterContext } from '@koa/router';
+import type { Cache } from '../cache/reader.ts';
 import { type Deprecation, deprecationOf } from '../domain/operations.ts';
-import { hasScope } from '../keys/key.ts';
+import { type ApiKey, hasScope } from '../keys/key.ts';
 import { ALLOWED_METHODS, ErrorText, forbidden, type Headers, notFound, Problem, refuse } from './problem.ts';
 import { apiKeyOf, type Middleware, type Route, type RouteContext, type RouteDeclaration } from './state.ts';
 
@@ -54,17 +55,54 @@ export function begin(declared: Route, { deprecations }: Deprecations): Middlewa
   };
 }
 
+interface AnswerParts {
+  readonly cache: Cache;
+  /** Puts the key that is in force now into `ctx.state.apiKey`; the problem if it may not be used any more. */
+  readonly renewKey: (ctx: RouteContext) => Promise<Problem | null>;
+}
+
+/**
+ * The last of a route's chain: answers, for the key that is in force when the answer is ready (K10: after every wait that key
+ * decides). If it may not read this any more, the answer is dropped, whatever it is; if it has lost workspaces, the request is
+ * answered anew for those that are left. A change during the new answer is noticed as well.
+ */
+export function answerAuthorized(declared: Route, { cache, renewKey }: AnswerParts) {
+  return async (ctx: RouteContext): Promise<void> => {
+    const { state } = ctx;
+    let problem = refusalOf(declared, ctx);
+    while (problem === null) {
+      const before = apiKeyOf(ctx);
+      state.problem = null;
+      const failure = await failureOf(declared.answer(ctx, cache));
+      problem = state.hasLeft ? null : ((await renewKey(ctx)) ?? refusalOf(declared, ctx));
+      if (problem === null && hasWorkspacesOf(apiKeyOf(ctx), before)) {
+        if (failure !== null) throw failure.error;
+        return;
+      }
+    }
+    refuse(state, problem);
+  };
+}
+
+async function failureOf(answer: Promise<void> | void): Promise<{ readonly error: unknown } | null> {
+  try {
+    await answer;
+    return null;
+  } catch (error) {
+    return { error };
+  }
+}
+
+/** Whether it has all of the other's. */
+function hasWorkspacesOf(key: Pick<ApiKey, 'workspaceIds'>, other: Pick<ApiKey, 'workspaceIds'>): boolean {
+  const { workspaceIds } = key;
+  return workspaceIds === other.workspaceIds || other.workspaceIds.every((id) => workspaceIds.includes(id));
+}
+
 /**
  * The key must hold the route's scope, if it has one, and the workspace of the path, if there is one (K4: else 403; K5: a
  * workspace that is no UUID is nobody's). Then addresses longer than any valid one are refused before their query is parsed.
  */
-export function authorize(declared: Route) {
-  return (ctx: RouteContext, next: () => Promise<void>): Promise<void> | void => {
-    const problem = refusalOf(declared, ctx);
-    return problem === null ? next() : refuse(ctx.state, problem);
-  };
-}
-
 function refusalOf({ scope, failures }: Route, ctx: RouteContext): Problem | null {
   const key = apiKeyOf(ctx);
   if (scope !== null && !hasScope(key, scope)) return SCOPE_MISSING;

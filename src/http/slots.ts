@@ -76,9 +76,10 @@ export class Slot {
     return true;
   }
 
-  /** The answer that the response is made from has just come, and is under way until the request leaves. */
+  /** The answer that the response is made from has just come, and is under way until the request leaves or uses another. */
   use(answer: { readonly bytes: number }): void {
-    if (this.#place !== null) this.#release ??= this.#slots.memory.use(answer, this.#holder);
+    this.#release?.();
+    this.#release = this.#place === null ? null : this.#slots.memory.use(answer, this.#holder);
   }
 
   /** Called as often as it may. */

@@ -93,10 +93,13 @@ export interface Route extends RouteDeclaration {
 
 export type FailureStatus = 400 | 401 | 403 | 404 | 429 | 500;
 
-/** A response for `sendResponse`, beside the headers that were collected. The body of a 304 is null. */
+/** A response for `sendResponse`, with its own headers beside those that were collected. The body of a 304 is null. */
 export interface Answer {
   readonly status: number;
   readonly body: Buffer | null;
+  readonly headers: readonly Headers[];
+  /** How the cache answered; null if it was not read, or what it brought is not sent. */
+  readonly cache: ReadOutcome | null;
 }
 
 interface Arrival {
@@ -122,9 +125,7 @@ export class RequestState {
   keyId: string | null = null;
   /** Usage of the key's quota, on routes that cost no quota. */
   usage: QuotaUsage | null = null;
-  /** How the cache answered; null if it was not read. */
-  cache: ReadOutcome | null = null;
-  /** Set by a route that answers; null for the pages of the docs, which Koa sends. */
+  /** Set by a route that answers, and for a problem in its end; null for the pages of the docs, which Koa sends. */
   answer: Answer | null = null;
   /** Set by a middleware or a route that refuses the request: the next ones are not called. */
   problem: Problem | null = null;

@@ -88,6 +88,12 @@ export class Authenticator {
     return this.#withFormerKey(hash, look);
   }
 
+  /** The key as it is now: at once if this process knows it. One that is gone was lost, which is nobody's failure. */
+  renew({ hash }: ApiKey): AuthResult | Promise<AuthResult> {
+    const known = this.#options.registry.peek(hash);
+    return known === undefined ? this.#withFormerKey(hash, this.#find(hash, null)) : this.#accept(hash, known);
+  }
+
   /** Looks up a key that may never have been issued, once it is the address's turn. */
   async #lookUp(hash: KeyHash, address: string): Promise<AuthResult> {
     const { registry, failures } = this.#options;

@@ -5,7 +5,7 @@
  */
 import type { AuthFailure, AuthResult } from '../../keys/authenticate.ts';
 import { type ErrorCode, ErrorText, forbidden, Problem, refuse, surfaceOf } from '../problem.ts';
-import type { Context, Middleware, PublicAppOptions } from '../state.ts';
+import { apiKeyOf, type Context, type Middleware, type PublicAppOptions } from '../state.ts';
 
 const INVALID = new ErrorText('The API key is not valid.');
 const FAILURES: Readonly<Record<AuthFailure, Problem>> = {
@@ -32,20 +32,38 @@ const INACTIVE = forbidden('key_inactive', 'the key is not active');
 
 /** A route is reached only with an active key. */
 export function authenticate(options: PublicAppOptions): Middleware {
-  const { addressOf, hooks } = options;
   return async (ctx, next) => {
-    const { state } = ctx;
-    const result = await look(ctx, options);
-    if (result.kind === 'active') return next();
-    const reason = result.kind === 'unauthenticated' ? result.reason : result.kind;
-    hooks.onAuthenticationRefused(reason);
-    if (result.kind === 'unavailable') throw result.cause;
-    state.refusal = { reason, address: addressOf(ctx) };
-    if (result.kind === 'unauthenticated' && result.retryAfterSeconds !== null) {
-      state.headers.push({ 'Retry-After': String(result.retryAfterSeconds) });
-    }
-    refuse(state, result.kind === 'inactive' ? INACTIVE : FAILURES[result.reason]);
+    const problem = refusalOf(ctx, await look(ctx, options), options);
+    return problem === null ? next() : refuse(ctx.state, problem);
   };
+}
+
+/**
+ * Looks the key of a request up again after it has waited (K10: the key that is in force then decides): the problem if it may
+ * not be used any more. At once for a key that this process knows.
+ */
+export function renewKey(options: PublicAppOptions): (ctx: Context) => Promise<Problem | null> {
+  const { authenticator } = options;
+  return async (ctx) => {
+    const found = authenticator.renew(apiKeyOf(ctx));
+    const result = found instanceof Promise ? await ctx.state.redisWait.timed(found) : found;
+    if (result.kind === 'active') ctx.state.apiKey = result.key;
+    return refusalOf(ctx, result, options);
+  };
+}
+
+/** Null for an active key. Throws if the key cannot be checked. */
+function refusalOf(ctx: Context, result: AuthResult, { addressOf, hooks }: PublicAppOptions): Problem | null {
+  if (result.kind === 'active') return null;
+  const { state } = ctx;
+  const reason = result.kind === 'unauthenticated' ? result.reason : result.kind;
+  hooks.onAuthenticationRefused(reason);
+  if (result.kind === 'unavailable') throw result.cause;
+  state.refusal = { reason, address: addressOf(ctx) };
+  if (result.kind === 'unauthenticated' && result.retryAfterSeconds !== null) {
+    state.headers.push({ 'Retry-After': String(result.retryAfterSeconds) });
+  }
+  return result.kind === 'inactive' ? INACTIVE : FAILURES[result.reason];
 }
 
 /**

@@ -75,7 +75,7 @@ function reportOf(
     method,
     status: res.headersSent ? res.statusCode : CLIENT_CLOSED_REQUEST,
     durationMs,
-    cache: state.cache,
+    cache: state.answer?.cache ?? null,
     refusal: state.refusal,
     failure: state.failure,
     shedReason: state.failure === null && state.problem?.code === 'overloaded' ? state.problem.reason : null,
