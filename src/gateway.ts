@@ -1,12 +1,10 @@
 /** The composition root: a configuration in, a running gateway out. */
-import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startAdminServer } from './admin/app.ts';
 import type { AdminOptions } from './admin/endpoint.ts';
 import type { Backend, BackendOptions } from './backend/backend.ts';
 import { memoryBackend } from './backend/memory.ts';
 import { openRedisBackend } from './backend/redis.ts';
-import { gated } from './upstream/maintenance.ts';
 import { holdingOf } from './cache/erase.ts';
 import { MemoryTier } from './cache/memory-tier.ts';
 import { ReadThrough } from './cache/read-through.ts';
@@ -23,8 +21,6 @@ import type { OpenApiDocument } from './http/openapi/document.ts';
 import { errorBody } from './http/problem.ts';
 import { Authenticator } from './keys/authenticate.ts';
 import { createClientAddress } from './keys/client-address.ts';
-import type { KeyLookup } from './keys/registry.ts';
-import { StoreLookup } from './keys/store-lookup.ts';
 import type { Logger } from './log/logger.ts';
 import {
   ADMIN_GRACE_MS,
@@ -49,7 +45,7 @@ import { systemTimers, type Timers } from './time/timers.ts';
 import { cacheSpans } from './cache/flight-spans.ts';
 import { traced } from './http/request-span.ts';
 import { AnswerMemory, defaultAnswerBytes } from './upstream/answer-memory.ts';
-import { apiKey, type Listed } from './upstream/resources.ts';
+import type { Listed } from './upstream/resources.ts';
 import { VERSION } from './version.ts';
 
 export interface GatewayOptions {
@@ -353,7 +349,7 @@ export class Gateway {
     const app = createPublicApp({
       clock,
       cache,
-      authenticator: new Authenticator({ registry: keyLookup(this.#parts), clock, timers, failures }),
+      authenticator: new Authenticator({ registry: backend.keys, clock, timers, failures }),
       quota: backend.quota,
       currentKeyLimit: backend.limiter(CURRENT_KEY_LIMIT),
       defaultLimits: () => this.#loaded.config.rateLimit,
@@ -425,22 +421,6 @@ async function openTracing({ isTraced }: LoadedConfig, logger: Logger): Promise<
 async function openBackend(options: BackendOptions): Promise<Backend> {
   const { url } = options.config.redis;
   return url === null ? memoryBackend(options) : openRedisBackend(options, url);
-}
-
-/** Finds the keys of requests. With `KEYS_SOURCE=upstream` the store is asked for a key that the registry doesn't know. */
-function keyLookup({ config, store, maintenance, backend, clock, timers }: Parts): KeyLookup {
-  if (config.keys.source === 'registry') return backend.keys;
-  const fetch = gated(store.guard.fetch, maintenance, clock);
-  return new StoreLookup({
-    registry: backend.keys,
-    clock,
-    timers,
-    graceMs: config.keys.graceMs,
-    lookUp: async (hash) => {
-      const answer = await fetch(apiKey, { hash }, { requestId: randomUUID() });
-      return answer.kind === 'found' ? answer.record : null;
-    },
-  });
 }
 
 async function openApiDocument({ config }: LoadedConfig): Promise<OpenApiDocument> {

@@ -129,9 +129,6 @@ export const configSchema = section({
     ),
   }),
   keys: section({
-    source: setting(oneOf(['registry', 'upstream']), { env: 'KEYS_SOURCE', default: 'registry' }).describe(
-      '`upstream`: unknown keys are looked up in the store. For stores that issue keys themselves.',
-    ),
     graceMs: setting(duration(0, 7 * DAY), { env: 'KEY_GRACE', default: '10m' }).describe(
       'How long a confirmed key stays valid while it cannot be checked. Lower it for faster revocation in an outage; raise it to survive longer outages.',
     ),

@@ -4,7 +4,7 @@
  */
 import { SETTINGS } from './config.ts';
 import { type ConfigFault, editDistance, nearest, reasonOf, showGiven } from './errors.ts';
-import type { GivenValue, Layer, ReadFile } from './settings.ts';
+import { type GivenValue, type Layer, type ReadFile, REMOVED, REMOVED_PROBLEM } from './settings.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -22,6 +22,11 @@ export function readEnvironment(env: Environment, readFile: ReadFile): Layer {
     const meant = nearest(name, CACHE_TIMES);
     const problem = `there is no such cache time${meant === null ? '' : `; did you mean ${meant}?`}`;
     faults.push({ name, given: showGiven(env[name], false), problem, allowed: `one of ${CACHE_TIMES.join(', ')}` });
+  }
+  for (const { env: name, harmless, instead } of REMOVED) {
+    const reading = readVariable(name, env);
+    if (reading === null || reading.written === harmless) continue;
+    faults.push({ name, given: showGiven(reading.written, false), problem: REMOVED_PROBLEM, allowed: instead });
   }
   for (const { id, env: name, secret } of SETTINGS) {
     if (name === null) continue;

@@ -2,7 +2,7 @@
 import { parseDocument } from 'yaml';
 import { SETTINGS } from './config.ts';
 import { type ConfigFault, nearest, reasonOf, showGiven } from './errors.ts';
-import { type GivenValue, isTree, type Layer, type ReadFile, type Tree } from './settings.ts';
+import { type GivenValue, isTree, type Layer, type ReadFile, REMOVED, REMOVED_PROBLEM, type Tree } from './settings.ts';
 
 interface Found {
   readonly values: Map<string, GivenValue>;
@@ -55,7 +55,11 @@ function collect(section: Tree, prefix: string, file: string, { values, faults }
   for (const [member, value] of Object.entries(section)) {
     const id = prefix + member;
     const name = `${id} (${file})`;
-    if (!known.includes(member)) {
+    const removed = REMOVED.find((setting) => setting.id === id);
+    if (removed !== undefined) {
+      const fault = { name, given: showGiven(value, false), problem: REMOVED_PROBLEM, allowed: removed.instead };
+      if (value !== removed.harmless) faults.push(fault);
+    } else if (!known.includes(member)) {
       const meant = nearest(member, known);
       const problem = `there is no such setting${meant === null ? '' : `; did you mean "${meant}"?`}`;
       faults.push({ name, given: null, problem, allowed: known.join(', ') });

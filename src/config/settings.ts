@@ -73,6 +73,26 @@ export interface Layer {
   readonly unknown: ReadonlySet<string>;
 }
 
+/** A setting of an earlier release. With the value that is harmless it changes nothing; any other is refused. */
+interface RemovedSetting {
+  readonly id: string;
+  readonly env: string;
+  readonly harmless: string;
+  /** What to do, after `allowed: `. */
+  readonly instead: string;
+}
+
+export const REMOVED: readonly RemovedSetting[] = [
+  {
+    id: 'keys.source',
+    env: 'KEYS_SOURCE',
+    harmless: 'registry',
+    instead: 'nothing; import the keys of the store with `evalgate keys import` (docs/migrating.md)',
+  },
+];
+
+export const REMOVED_PROBLEM = 'this setting was removed';
+
 /** Reads a text file; throws if it cannot. */
 export type ReadFile = (path: string) => string;
 

@@ -109,16 +109,6 @@ export const dealInsightsSchema = z.object({
 
 export const scorecardSchema = z.object({ _id: id, workspaceId, name: z.string(), rubric: openObjectSchema });
 
-export const apiKeySchema = z.object({
-  keyId: z.string().regex(ID_PATTERN),
-  name: z.string(),
-  status: z.enum(['ACTIVE', 'DEPRECATED', 'REVOKED']),
-  workspaceIds: z.array(workspaceId).min(1).max(50),
-  scopes: z.array(z.string()),
-  expiresAtMs: timestampMs.nullable(),
-  limits: z.object({ perMinute: z.int().positive(), perHour: z.int().positive() }).nullable(),
-});
-
 export type EvaluationRecord = z.output<typeof evaluationSchema>;
 export type EvaluationState = EvaluationRecord['state'];
 export type TranscriptRecord = z.output<typeof transcriptSchema>;
@@ -126,7 +116,6 @@ export type TranscriptFormat = (typeof TRANSCRIPT_FORMATS)[number];
 export type ScoredCardRecord = z.output<typeof scoredCardSchema>;
 export type DealInsightsRecord = z.output<typeof dealInsightsSchema>;
 export type ScorecardRecord = z.output<typeof scorecardSchema>;
-export type ApiKeyRecord = z.output<typeof apiKeySchema>;
 
 /** One page of a list: the records that are whole, how many others the store sent, and how many it says there are in all. */
 export interface EvaluationPage {

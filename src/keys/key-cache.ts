@@ -11,10 +11,6 @@ export interface KeyCacheOptions {
   readonly ask: (hash: KeyHash) => Promise<ApiKey | null>;
   /** Milliseconds of a clock that never goes back. */
   readonly nowMs: () => number;
-  /** Whether a background confirmation may be sent now. */
-  readonly canConfirm?: () => boolean;
-  /** How long a copy is used without asking while `connected`. */
-  readonly freshMs: number;
   /** A copy is never used once it is older (KEY_GRACE); one of exactly that age still is. */
   readonly graceMs: number;
 }
@@ -54,11 +50,11 @@ export class KeyCache {
    */
   get(hash: KeyHash, connectivity: Connectivity): ApiKey | null | undefined {
     if (connectivity === 'subscriptionLost') return undefined;
-    const { freshMs, graceMs } = this.#options;
+    const { graceMs } = this.#options;
     const isConnected = connectivity === 'connected';
     const copy = this.#issued.get(hash);
     if (copy !== undefined) {
-      if (!this.#isUsable(copy, isConnected ? Math.min(freshMs, graceMs) : graceMs)) return undefined;
+      if (!this.#isUsable(copy, graceMs)) return undefined;
       if (isConnected) this.#confirmSoon(hash, copy);
       return copy.key;
     }
@@ -91,11 +87,6 @@ export class KeyCache {
     return copy !== undefined && this.#ageMs(copy) <= this.#options.graceMs ? copy.key : null;
   }
 
-  /** Whether a key with that hash was ever confirmed, however long ago. */
-  has(hash: KeyHash): boolean {
-    return this.#issued.has(hash);
-  }
-
   /** Drops the copy of a key that has changed: it is not used any more, not even within the grace. */
   delete(hash: KeyHash): void {
     this.#issued.delete(hash);
@@ -121,7 +112,7 @@ export class KeyCache {
     const nowMs = this.#options.nowMs();
     if (nowMs < copy.confirmAtMs) return;
     copy.confirmAtMs = nowMs + RETRY_MS;
-    if (this.#options.canConfirm?.() !== false) this.load(hash).catch(() => undefined);
+    this.load(hash).catch(() => undefined);
   }
 
   #isUsable(copy: Copy, forMs: number): boolean {

@@ -1,6 +1,5 @@
 /**
- * The key registry that all processes share, with copies in each of them (C8: what holds without Redis). Keys of the store
- * itself: store-lookup.ts.
+ * The key registry that all processes share, with copies in each of them (C8: what holds without Redis).
  *
  * A key that was revoked elsewhere stops working here when the message of the change arrives, which takes milliseconds. How
  * that can fail, and what bounds it:
@@ -72,7 +71,6 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
     this.#cache = new KeyCache({
       ask: (hash) => this.keyOf(hash),
       nowMs: () => this.#nowMs(),
-      freshMs: graceMs,
       graceMs,
     });
     this.#stopListening = link.subscriber.listen(changesChannel(link), (message) => this.#onChange(message));

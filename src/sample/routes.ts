@@ -28,8 +28,6 @@ export class StoreRecords {
   readonly dealInsights = new RecordTable();
   /** Scorecards with their rubrics. */
   readonly scorecards = new RecordTable();
-  /** By the lower-case hex SHA-256 of the key. */
-  readonly apiKeys = new RecordTable();
 }
 
 const EVALUATION = '/internal/v1/evaluations/([^/]+)';
@@ -39,7 +37,6 @@ const ROUTES = [
   { resource: 'scorecard', table: 'scoredCards', path: new RegExp(`^${EVALUATION}/scorecard$`) },
   { resource: 'dealInsights', table: 'dealInsights', path: new RegExp(`^${EVALUATION}/deal-insights$`) },
   { resource: 'rubric', table: 'scorecards', path: /^\/internal\/v1\/scorecards\/([^/]+)$/ },
-  { resource: 'apiKey', table: 'apiKeys', path: /^\/internal\/v1\/api-keys\/([^/]+)$/ },
 ] as const;
 
 type RecordRoute = (typeof ROUTES)[number];

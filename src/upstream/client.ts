@@ -12,14 +12,14 @@ import { outgoingTraceparent, publicName, recordingSpan, storeSpan } from '../tr
 import type { AnswerMemory, Reservation } from './answer-memory.ts';
 import { readBody, readErrorBody } from './body.ts';
 import { type Agents, Connections, newConnection } from './connections.ts';
-import type { Listed, Resource, ResourceName } from './resources.ts';
+import type { Listed, Resource, ResourceKind } from './resources.ts';
 import type { Fetch, FetchOptions, StoreAnswer } from './store.ts';
 import { JsonError, parseJson } from './json.ts';
 import { asStoreError, invalidResponse, malformed, StoreError, type StoreErrorKind } from './store-error.ts';
 
 /** One call that was sent, or that could not be. */
 export interface StoreCall {
-  readonly resource: ResourceName;
+  readonly resource: ResourceKind;
   readonly outcome: StoreAnswer<unknown>['kind'] | StoreErrorKind;
   /** The store's HTTP status; null if none came, or none in time. */
   readonly status: number | null;

@@ -1,7 +1,7 @@
 /** The JSON Schema of the store's answers, made from the schemas that check them. */
 import { z } from 'zod';
-import { apiKeySchema, openObjectSchema, UUID_PATTERN } from '../domain/records.ts';
-import { apiKey, RESOURCES } from './resources.ts';
+import { openObjectSchema, UUID_PATTERN } from '../domain/records.ts';
+import { RESOURCES } from './resources.ts';
 
 /** The body of each 200, by the name that docs/store-interface.md gives it. */
 const BODIES = {
@@ -11,7 +11,6 @@ const BODIES = {
   ScoredCard: RESOURCES.scorecard,
   DealInsights: RESOURCES.dealInsights,
   Scorecard: RESOURCES.rubric,
-  ApiKey: { template: apiKey.template, schema: apiKeySchema },
 } as const;
 
 const errorSchema = z.object({ code: z.string(), message: z.string().optional() });

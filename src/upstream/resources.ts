@@ -20,8 +20,6 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { SurfaceName } from '../domain/operations.ts';
 import {
-  type ApiKeyRecord,
-  apiKeySchema,
   dealInsightsSchema,
   type EvaluationPage,
   type EvaluationRecord,
@@ -41,9 +39,6 @@ export type ResourceKind = (typeof RESOURCE_KINDS)[number];
 /** Those that are single records, by id. */
 export type RecordKind = Exclude<ResourceKind, 'list'>;
 
-/** Names a resource in logs, metrics and spans. */
-export type ResourceName = ResourceKind | 'apiKey';
-
 /** All that a list depends on: two equal queries have equal answers. Only completed evaluations are listed. */
 export interface ListQuery {
   /** Lower-case UUIDs, sorted, without repeats; at least one. */
@@ -61,7 +56,8 @@ export type AbsentCode = 'NOT_FOUND' | 'NOT_READY';
 
 /** `P`: what identifies a record; `R`: the record. */
 export interface Resource<P, R> {
-  readonly name: ResourceName;
+  /** Names it in logs, metrics and spans. */
+  readonly name: ResourceKind;
   /** In place of the path, which holds ids: what spans show. */
   readonly template: string;
   /** The codes with which a 404 is an answer; any other is a failure (Q9: only those count). */
@@ -81,7 +77,6 @@ export interface Resource<P, R> {
 
 /** A resource whose answers are cached. */
 export interface CachedResource<P, R> extends Resource<P, R> {
-  readonly name: ResourceKind;
   /** A record as it was parsed, to check what is read back from Redis. */
   readonly schema: z.ZodType<R>;
   /** The bytes that a record takes in memory, for each byte of its JSON. */
@@ -141,7 +136,6 @@ const AS_OBJECTS = 2;
 /** Its items are looked at one by one. */
 const pageSchema = z.object({ items: z.custom<readonly unknown[]>(Array.isArray), total: z.int().nonnegative() });
 const validateEvaluation = validatorOf(evaluationSchema);
-const validateApiKey = validatorOf(apiKeySchema);
 
 /** One page is one answer. One faulty record costs itself, never the page; a foreign one costs the page. */
 const list: CachedResource<ListQuery, EvaluationPage> = {
@@ -211,21 +205,6 @@ export const RESOURCES = {
     idTag: 'evaluation',
   }),
 } satisfies Record<ResourceKind, unknown>;
-
-/** By the lower-case hex SHA-256 of the key, which no record repeats and no message shows. It is not cached here. */
-export const apiKey: Resource<{ readonly hash: string }, ApiKeyRecord> = {
-  name: 'apiKey',
-  template: `${ROOT}/api-keys/{hash}`,
-  absentCodes: ['NOT_FOUND'],
-  isExact: false,
-  title: () => 'API key',
-  path: ({ hash }) => `${ROOT}/api-keys/${hash}`,
-  parse: async (value) => {
-    const validation = await validateApiKey(value);
-    if (!validation.ok) throw malformed(`the store's API key is malformed at ${validation.path}`);
-    return validation.record;
-  },
-};
 
 interface RecordDefinition<K extends '_id' | 'evaluationId', R extends Readonly<Record<K | 'workspaceId', string>>> {
   readonly name: RecordKind;

@@ -156,11 +156,6 @@ test('a workspace without records is no proof', async () => {
   expect([ok, lines[3]]).toEqual([true, 'warn contract: lists: the workspace has no completed evaluations']);
 });
 
-test('keys of the store are asked for where they are used', async () => {
-  await doctor([], { KEYS_SOURCE: 'upstream' });
-  expect(store.calls('apiKey')).toBe(1);
-});
-
 describe('a deliberate fault is named', () => {
   const faults: readonly { readonly what: string; readonly make: () => void; readonly found: readonly string[] }[] = [
     {

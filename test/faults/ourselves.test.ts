@@ -2,18 +2,20 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import type { ApiKey } from '../../src/keys/key.ts';
+import { MemoryRegistry } from '../../src/keys/memory-registry.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { GatewayProcess } from '../support/process.ts';
-import { anApiKeyRecord, anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../support/records.ts';
-import { sendJson } from '../support/store-server.ts';
+import { anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../support/records.ts';
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
+  vi.restoreAllMocks();
   for (const close of closers.splice(0).toReversed()) await close();
 });
 
-async function gatewayWith(yaml: string, env: Record<string, string> = {}): Promise<TestGateway> {
-  const gateway = await startTestGateway({ config: yaml, env });
+async function gatewayWith(yaml: string): Promise<TestGateway> {
+  const gateway = await startTestGateway({ config: yaml });
   closers.push(() => gateway.close());
   gateway.store.put({ evaluations: [anEvaluation()] });
   return gateway;
@@ -26,6 +28,35 @@ async function dial(url: string, bytes: string, localAddress = '127.0.0.1'): Pro
   socket.on('error', () => undefined);
   await new Promise<void>((resolve) => socket.write(bytes, () => resolve()));
   return socket;
+}
+
+const SLOW_KEY = 'key-whose-look-up-takes-long';
+const SLOW: Omit<ApiKey, 'hash'> = {
+  keyId: 'slow',
+  name: 'slow',
+  status: 'active',
+  workspaceIds: [WORKSPACE_A],
+  scopes: ['calls.read'],
+  createdAtMs: 0,
+  expiresAtMs: null,
+  limits: { perMinute: null, perHour: null },
+  quotaId: 'slow',
+  lastUsedAtMs: null,
+};
+
+/** Look-ups of that key wait until they are released: a request holds a slot while its key is looked up. */
+function holdLookUps() {
+  const gate = Promise.withResolvers<void>();
+  const find = vi.spyOn(MemoryRegistry.prototype, 'find').mockImplementation(async (hash) => {
+    await gate.promise;
+    return { ...SLOW, hash };
+  });
+  const lookUps = (): number => find.mock.calls.length;
+  return {
+    lookUps,
+    waitForLookUps: (count: number) => vi.waitUntil(() => lookUps() === count),
+    release: () => gate.resolve(),
+  };
 }
 
 const LIVE = 'GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n';
@@ -43,15 +74,13 @@ const REPORTS = `/v1/workspaces/${WORKSPACE_A}/reports`;
 
 describe('S2: more requests at a time than it works on', () => {
   test('are refused before their key is looked up, in the form of their surface', async () => {
-    const gateway = await gatewayWith('server: { maxInFlight: 1 }', { KEYS_SOURCE: 'upstream' });
+    const gateway = await gatewayWith('server: { maxInFlight: 1 }');
     const key = await gateway.issueKey();
-    // A request holds a slot while its key is looked up.
-    gateway.store.override(/api-keys/, (asked, answer) => sendJson(asked, answer, anApiKeyRecord()));
-    const gate = gateway.store.hold(/api-keys/);
-    const first = gateway.get(CALL, { key: 'key-of-the-store' });
-    await gateway.store.waitForCalls(1);
+    const slow = holdLookUps();
+    const first = gateway.get(CALL, { key: SLOW_KEY });
+    await slow.waitForLookUps(1);
     const [v1, v2, list] = await Promise.all([
-      gateway.get(`${REPORTS}/${EVALUATION_ID}`, { key: 'another-of-the-store' }),
+      gateway.get(`${REPORTS}/${EVALUATION_ID}`, { key: SLOW_KEY }),
       gateway.get(CALL, { key }),
       gateway.get(REPORTS),
     ]);
@@ -65,23 +94,23 @@ describe('S2: more requests at a time than it works on', () => {
     }
     const elsewhere = ['/docs', '/v2/nowhere'].map((path) => gateway.get(path, { key, isUndocumented: true }));
     expect((await Promise.all(elsewhere)).map(({ status }) => status)).toEqual([500, 500]);
-    expect(gateway.store.calls('apiKey')).toBe(1);
-    gate.release();
+    expect(slow.lookUps()).toBe(1);
+    slow.release();
     expect((await first).status).toBe(200);
     expect((await gateway.get(CALL, { key })).status).toBe(200);
   });
 
   test('do not include those whose clients have gone, also behind another on their connection', async () => {
-    const gateway = await gatewayWith('server: { maxInFlight: 3 }', { KEYS_SOURCE: 'upstream' });
+    const gateway = await gatewayWith('server: { maxInFlight: 3 }');
     const key = await gateway.issueKey();
-    const gate = gateway.store.hold(/api-keys/);
-    const socket = await dial(gateway.publicUrl, request(CALL, 'key-of-the-store').repeat(3));
-    await gateway.store.waitForCalls(1);
+    const slow = holdLookUps();
+    const socket = await dial(gateway.publicUrl, request(CALL, SLOW_KEY).repeat(3));
+    await slow.waitForLookUps(3);
     expect((await gateway.get(CALL, { key })).status).toBe(500);
     socket.destroy();
     await vi.waitUntil(() => aborted(gateway) === 3);
     expect((await gateway.get('/v2/key', { key })).status).toBe(200);
-    gate.release();
+    slow.release();
     expect((await gateway.get(CALL, { key })).status).toBe(200);
     const lines = gateway.logLines.filter((line) => line.includes('"aborted":true'));
     expect(lines.every((line) => line.includes('"status":499'))).toBe(true);
@@ -100,16 +129,15 @@ describe('S2: more requests at a time than it works on', () => {
 
 describe('work for clients that have gone', () => {
   test('is not begun: no read for a request that was left while its key was looked up', async () => {
-    const gateway = await gatewayWith('', { KEYS_SOURCE: 'upstream' });
-    gateway.store.override(/api-keys/, (asked, answer) => sendJson(asked, answer, anApiKeyRecord()));
-    const gate = gateway.store.hold();
-    const socket = await dial(gateway.publicUrl, request(CALL, 'key-of-the-store'));
-    await gateway.store.waitForCalls(1, 'apiKey');
+    const gateway = await gatewayWith('');
+    const slow = holdLookUps();
+    const socket = await dial(gateway.publicUrl, request(CALL, SLOW_KEY));
+    await slow.waitForLookUps(1);
     socket.destroy();
     await vi.waitUntil(() => aborted(gateway) === 1);
-    gate.release();
+    slow.release();
     // A request that comes later is past where the other one would have been.
-    expect((await gateway.get(`${CALL}0`, { key: 'key-of-the-store' })).status).toBe(404);
+    expect((await gateway.get(`${CALL}0`, { key: SLOW_KEY })).status).toBe(404);
     expect(gateway.store.requests.map(({ id }) => id)).not.toContain(EVALUATION_ID);
   });
 

@@ -6,11 +6,9 @@ import { dependency, type World, redisIsWell, startFleet, WITHIN, use } from '..
 import { forTest } from '../support/opened.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { atEach, cutSubscribers, withClient } from '../support/redis/client.ts';
-import { anApiKeyRecord, WORKSPACE_A } from '../support/records.ts';
 import { isOneServer, startRedis, type TestRedis } from '../support/redis.ts';
 import { auditOf, samplesOf } from '../support/admin.ts';
 import { runCli } from '../support/cli.ts';
-import { sendJson } from '../support/store-server.ts';
 
 const GRACE_MS = 300_000;
 
@@ -179,27 +177,6 @@ test('C8: a gateway that starts without Redis lets no key in, and all of them on
   await redis.restart();
   await redisIsWell(late);
   await vi.waitFor(async () => expect(await use(late, await fleet.here.issueKey())).toBe(200), WITHIN);
-});
-
-test('K3, C8: a key of the store that an operator has revoked is not let in by its copy when Redis is gone', async () => {
-  const fleet = await start();
-  const { here: operator, store } = fleet;
-  const gateway = await fleet.join({ env: { KEYS_SOURCE: 'upstream' } });
-  await redisIsWell(gateway);
-  store.override(/api-keys/, (asked, answer) => sendJson(asked, answer, anApiKeyRecord()));
-  const [key, later] = ['key-of-the-store', 'imported-beside-it'];
-  expect(await use(gateway, key)).toBe(200);
-  const about = { name: 'imported', workspaceIds: [WORKSPACE_A], scopes: ['calls.read'] };
-  const keys = [
-    { ...about, keyId: 'revoked', hash: hashToken(key), status: 'revoked' },
-    { ...about, keyId: 'later', hash: hashToken(later), status: 'deprecated' },
-  ];
-  expect((await operator.admin('POST', '/api/keys/import', { keys })).status).toBe(200);
-  // One message is of both.
-  await vi.waitFor(async () => expect(await use(gateway, later)).toBe(403), WITHIN);
-  await redis.kill();
-  await keysAre(gateway, OFFLINE);
-  expect(await use(gateway, key)).toBe(500);
 });
 
 const heartbeats = (rule: '-publish' | '+publish'): Promise<unknown> =>

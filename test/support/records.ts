@@ -1,6 +1,5 @@
 /** Valid records of the upstream store, each with whatever a test wants to be different about it. */
 import type {
-  ApiKeyRecord,
   DealInsightsRecord,
   EvaluationRecord,
   ScorecardRecord,
@@ -108,19 +107,6 @@ export function aScorecard(overrides: Partial<ScorecardRecord> = {}): ScorecardR
     workspaceId: WORKSPACE_A,
     name: 'Discovery scorecard',
     rubric: { sections: [{ title: 'Opening', weight: 0.25 }] },
-    ...overrides,
-  };
-}
-
-export function anApiKeyRecord(overrides: Partial<ApiKeyRecord> = {}): ApiKeyRecord {
-  return {
-    keyId: 'key_1',
-    name: 'Reporting',
-    status: 'ACTIVE',
-    workspaceIds: [WORKSPACE_A],
-    scopes: ['reports.read', 'calls.read', 'coaching.read'],
-    expiresAtMs: null,
-    limits: null,
     ...overrides,
   };
 }

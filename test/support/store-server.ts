@@ -39,8 +39,6 @@ export interface StoreContents {
   readonly scoredCards?: readonly domain.ScoredCardRecord[];
   readonly dealInsights?: readonly domain.DealInsightsRecord[];
   readonly scorecards?: readonly domain.ScorecardRecord[];
-  /** By the lower-case hex SHA-256 of the key. */
-  readonly apiKeys?: Readonly<Record<string, domain.ApiKeyRecord>>;
 }
 
 /** An answer that is ready and was not sent yet. */
@@ -68,7 +66,6 @@ export class StoreServer {
   readonly scoredCards: RecordTable = this.#records.scoredCards;
   readonly dealInsights: RecordTable = this.#records.dealInsights;
   readonly scorecards: RecordTable = this.#records.scorecards;
-  readonly apiKeys: RecordTable = this.#records.apiKeys;
   /** All requests so far, in order of arrival, refused and overridden ones included. */
   readonly requests: SeenRequest[] = [];
   readonly #upstream: SampleUpstream;
@@ -126,7 +123,6 @@ export class StoreServer {
         this[name].set('evaluationId' in record ? record.evaluationId : record['_id'], record);
       }
     }
-    for (const [hash, record] of Object.entries(contents.apiKeys ?? {})) this.apiKeys.set(hash, record);
   }
 
   /** How many requests arrived, of one resource or of all. */

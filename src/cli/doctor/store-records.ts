@@ -1,7 +1,7 @@
 /** Checks of single records of the store: some of each kind, and ids that are not there. The gateway's own client reads them. */
 import { isDeepStrictEqual } from 'node:util';
 import { type EvaluationRecord, ID_PATTERN } from '../../domain/records.ts';
-import { apiKey, type CachedResource, type RecordParams, type Resource, RESOURCES } from '../../upstream/resources.ts';
+import { type CachedResource, type RecordParams, type Resource, RESOURCES } from '../../upstream/resources.ts';
 import type { StoreAnswer } from '../../upstream/store.ts';
 import { malformed, StoreError } from '../../upstream/store-error.ts';
 import { memberOf } from '../../upstream/validation.ts';
@@ -13,7 +13,6 @@ import { memberFault } from './member-fault.ts';
 export type ReadStore = <P, R>(resource: Resource<P, R>, params: P, etag?: string) => Promise<StoreAnswer<R>>;
 
 const NO_ID = 'evalgate-doctor-no-such-id';
-const NO_KEY = '0'.repeat(64);
 /** So many records of each kind are looked at. */
 const MAX_CHECKED = 5;
 /** In so many evaluations each part is looked for. */
@@ -169,7 +168,7 @@ function compareWithListed(record: EvaluationRecord, listed: EvaluationRecord): 
 }
 
 /** An id that is not there must be a 404 with a code: any other answer counts as a failure of the store. */
-export async function checkAbsences(read: ReadStore, hasKeys: boolean): Promise<readonly Finding[]> {
+export async function checkAbsences(read: ReadStore): Promise<readonly Finding[]> {
   const { evaluation, transcript, scorecard, dealInsights, rubric } = RESOURCES;
   return await Promise.all([
     absence(read, evaluation, { id: NO_ID }),
@@ -177,7 +176,6 @@ export async function checkAbsences(read: ReadStore, hasKeys: boolean): Promise<
     absence(read, scorecard, { id: NO_ID }),
     absence(read, dealInsights, { id: NO_ID }),
     absence(read, rubric, { id: NO_ID }),
-    ...(hasKeys ? [absence(read, apiKey, { hash: NO_KEY })] : []),
   ]);
 }
 

@@ -18,7 +18,7 @@ const NO_ANSWER = 'Check UPSTREAM_URL, the network between, UPSTREAM_TIMEOUT and
 
 /** `workspaceId`: the workspace whose records are checked; null to check none. Each check comes as it ends. Never rejects. */
 export async function* checkUpstream(
-  { upstream: settings, keys, objectives }: Pick<Config, 'upstream' | 'keys' | 'objectives'>,
+  { upstream: settings, objectives }: Pick<Config, 'upstream' | 'objectives'>,
   workspaceId: string | null,
 ): AsyncGenerator<Check> {
   const { url, token } = settings;
@@ -35,8 +35,7 @@ export async function* checkUpstream(
     if (access.status === 'fail') return;
     if (token !== null) yield checkToken(await probe(url + FIRST_LIST, settings, null));
     const reader = new StoreReader({ ...settings, url });
-    const asked = { workspaceId, hasKeys: keys.source === 'upstream', isList: /"(?:items|total)"/.test(list.text) };
-    yield* checkContract(reader, asked);
+    yield* checkContract(reader, { workspaceId, isList: /"(?:items|total)"/.test(list.text) });
     yield* reader.speedFindings(objectives.missP99Ms);
   } catch (error) {
     if (!(error instanceof ProbeError)) throw error;
@@ -51,13 +50,13 @@ export async function* checkUpstream(
  */
 async function* checkContract(
   reader: StoreReader,
-  { workspaceId, hasKeys, isList }: { workspaceId: string | null; hasKeys: boolean; isList: boolean },
+  { workspaceId, isList }: { workspaceId: string | null; isList: boolean },
 ): AsyncGenerator<Check> {
   const { read } = reader;
   const toGroup: Finding[] = [];
   try {
     const lists = await checkLists(read, workspaceId?.toLowerCase() ?? null);
-    const parts = [Promise.resolve(lists.findings), ...checkRecords(read, lists.records), checkAbsences(read, hasKeys)];
+    const parts = [Promise.resolve(lists.findings), ...checkRecords(read, lists.records), checkAbsences(read)];
     // They go on together. One that fails is reported when it is its turn.
     for (const part of parts) part.catch(() => undefined);
     for (const part of parts) {

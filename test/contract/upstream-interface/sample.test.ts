@@ -5,16 +5,6 @@ import { describeUpstreamInterface } from './suite.ts';
 describeUpstreamInterface('the bundled sample', async () => {
   const data = createSampleData({ seed: 11, evaluations: 600 });
   const [workspaceId = '', , otherWorkspaceId = ''] = data.workspaceIds;
-  const apiKeyHash = 'ab'.repeat(32);
-  data.records.apiKeys.set(apiKeyHash, {
-    keyId: 'key_1',
-    name: 'Contract',
-    status: 'ACTIVE',
-    workspaceIds: [workspaceId],
-    scopes: ['reports.read'],
-    expiresAtMs: null,
-    limits: null,
-  });
   const token = 'the-token';
   const upstream = new SampleUpstream({ data, token });
   const { url } = await upstream.listen(0);
@@ -25,7 +15,6 @@ describeUpstreamInterface('the bundled sample', async () => {
     otherWorkspaceId,
     completedId: data.demo.reportId,
     unfinishedId: data.evaluations.find(({ state }) => state === 'QUEUED')?._id ?? '',
-    apiKeyHash,
     stop: () => upstream.close(),
   };
 });

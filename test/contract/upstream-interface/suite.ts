@@ -3,7 +3,6 @@ import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import {
-  apiKeySchema,
   dealInsightsSchema,
   evaluationSchema,
   scorecardSchema,
@@ -27,8 +26,6 @@ export interface UpstreamUnderTest {
   readonly completedId: string;
   /** An evaluation that has no transcript, scorecard or insights yet. */
   readonly unfinishedId: string;
-  /** SHA-256 of a key that the store knows, in lower-case hex; null if the store has no keys. */
-  readonly apiKeyHash: string | null;
   stop(): Promise<void>;
 }
 
@@ -102,12 +99,6 @@ export function describeUpstreamInterface(name: string, start: () => Promise<Ups
         expect(scorecardSchema.parse(json(response))).toMatchObject({ _id: id, workspaceId: store.workspaceId });
       });
 
-      test('of an API key gives what is known of it, where the store has keys', async () => {
-        const response = await read(`/api-keys/${store.apiKeyHash ?? '0'.repeat(64)}`);
-        const isKey = apiKeySchema.safeParse(json(response)).success;
-        expect([response.status, isKey]).toEqual(store.apiKeyHash === null ? [404, false] : [200, true]);
-      });
-
       test('answers JSON with an ETag, and the same ETag again', async () => {
         for (const address of addresses()) {
           const [first, second] = [await read(address), await read(address)];
@@ -148,7 +139,7 @@ export function describeUpstreamInterface(name: string, start: () => Promise<Ups
         ['a wrong token', { authorization: 'Bearer not-the-token' }],
         ['another scheme', { authorization: 'Basic bm90OnRoaXM=' }],
       ])('is 401 UNAUTHENTICATED for %s', async (_case, headers) => {
-        for (const address of [...addresses(), `/api-keys/${'0'.repeat(64)}`]) {
+        for (const address of addresses()) {
           expect(errorOf(await get(`${store.url}/internal/v1${address}`, headers))).toEqual([401, 'UNAUTHENTICATED']);
         }
       });
@@ -157,7 +148,6 @@ export function describeUpstreamInterface(name: string, start: () => Promise<Ups
         `/evaluations/${MISSING}`,
         ...PARTS.map((part) => `/evaluations/${MISSING}/${part}`),
         `/scorecards/${MISSING}`,
-        `/api-keys/${'0'.repeat(64)}`,
       ])('is 404 NOT_FOUND for what does not exist: %s', async (address) => {
         expect(errorOf(await read(address))).toEqual([404, 'NOT_FOUND']);
       });

@@ -1,8 +1,7 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { hashToken } from '../../../src/keys/token.ts';
 import { forTest } from '../../support/opened.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
-import { anApiKeyRecord, anEvaluation, aTranscript, EVALUATION_ID, WORKSPACE_A } from '../../support/records.ts';
+import { anEvaluation, aTranscript, EVALUATION_ID, WORKSPACE_A } from '../../support/records.ts';
 import { auditOf, logOf, messageOf, readinessOf, samplesOf, START, TOKENS } from '../../support/admin.ts';
 
 const PATH = '/api/cache/maintenance';
@@ -169,24 +168,5 @@ describe('while it is on', () => {
     await put({ for: '250ms' });
     gateway.clock.advance(250);
     await vi.waitFor(() => expect(logOf(gateway, 'maintenance has ended')).toHaveLength(1), 5000);
-  });
-
-  test('with KEYS_SOURCE=upstream no key is asked of the store; one that it has confirmed goes on', async () => {
-    gateway = await forTest(startTestGateway({ env: { KEYS_SOURCE: 'upstream' } }));
-    const { store, clock } = gateway;
-    const record = anApiKeyRecord({ workspaceIds: [WORKSPACE_A], scopes: ['reports.read'] });
-    store.put({
-      evaluations: [anEvaluation()],
-      apiKeys: { [hashToken('known-key')]: record, [hashToken('new-key')]: { ...record, keyId: 'key_new' } },
-    });
-    expect((await gateway.get(LIST, { key: 'known-key' })).status).toBe(200);
-    const calls = store.requests.length;
-    await gateway.admin('PUT', PATH, { for: '1h' });
-    expect((await gateway.get(LIST, { key: 'new-key' })).status).toBe(500);
-    clock.advance(120_000);
-    expect((await gateway.get(LIST, { key: 'known-key' })).status).toBe(200);
-    expect(store.requests.length).toBe(calls);
-    await gateway.admin('DELETE', PATH);
-    expect((await gateway.get(LIST, { key: 'new-key' })).status).toBe(200);
   });
 });

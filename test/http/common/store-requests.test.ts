@@ -1,9 +1,7 @@
 /** The requests that the gateway sends to the store, to the last header. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { forFile, forTest } from '../../support/opened.ts';
-import { hashToken, newToken } from '../../../src/keys/token.ts';
+import { forFile } from '../../support/opened.ts';
 import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
-import { anApiKeyRecord } from '../../support/records.ts';
 import type { SeenRequest } from '../../support/store-server.ts';
 import { putCalls, startUpstreamGateway } from '../../support/upstream-settings.ts';
 import { ENDPOINTS, GET_CALL, LIST_CALLS, LIST_REPORTS } from './endpoints.ts';
@@ -78,18 +76,6 @@ test.each([
     ['offset', '40'],
     ['limit', '20'],
   ]);
-});
-
-test('with KEYS_SOURCE=upstream an API key is asked for by its hash, and never sent itself', async () => {
-  const { store } = gateway;
-  const token = newToken();
-  store.put({ apiKeys: { [hashToken(token)]: anApiKeyRecord() } });
-  const reader = await forTest(startTestGateway({ store, env: { KEYS_SOURCE: 'upstream' } }));
-  const reply = await reader.get('/v2/calls', { key: token });
-  expect(reply.status).toBe(200);
-  const [key, list] = store.requests.slice(-2);
-  expect([key?.path, list?.resource]).toEqual([`${ROOT}/api-keys/${hashToken(token)}`, 'list']);
-  expect(JSON.stringify(store.requests.slice(-2))).not.toContain(token);
 });
 
 test('a list of a key of several workspaces asks for all of them, sorted', async () => {

@@ -309,6 +309,14 @@ describe('values that are each allowed, and not together', () => {
 
 const deprecations = (...texts: readonly string[]) => JSON.stringify({ api: { deprecations: texts } });
 
+test('a removed setting is refused with what to do, unless it has the value that changes nothing', () => {
+  const fault =
+    'given "upstream"; this setting was removed; allowed: nothing; import the keys of the store with `evalgate keys import` (docs/migrating.md)';
+  expect(faultsOf({ KEYS_SOURCE: 'upstream' })).toEqual([`KEYS_SOURCE: ${fault}`]);
+  expect(fileFaults('keys: {source: upstream}')).toEqual([`keys.source (my.yaml): ${fault}`]);
+  expect(fileFaults('keys: {source: registry, grace: 5m}', { KEYS_SOURCE: 'registry' })).toEqual([]);
+});
+
 describe('deprecations', () => {
   const date = 'is no date like 2027-01-01 or 2027-01-01T12:00:00Z';
 

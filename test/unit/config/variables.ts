@@ -106,7 +106,6 @@ const ROWS: readonly Row[] = [
   ['UPSTREAM_URL', 'upstream.url', 'https://store.example:8443/b/', 'https://store.example:8443/b', URL, NO_URLS],
   ['UPSTREAM_TOKEN', 'upstream.token', 'u!p', 'u!p', TOKEN, ['hunter2 hunter2', 'a\nb']],
   ['UPSTREAM_TIMEOUT', 'upstream.timeout', '1500ms', 1500, duration('1ms', '5m'), ['0s', '6m'], 'upstream.timeoutMs'],
-  ['KEYS_SOURCE', 'keys.source', 'upstream', 'upstream', 'one of registry, upstream', ['Registry']],
   ['KEY_GRACE', 'keys.grace', '2h', 7_200_000, duration('0s', '7d'), ['10', '8d'], 'keys.graceMs'],
   ['RATE_LIMIT_PER_MINUTE', 'rateLimit.perMinute', '1', 1, LIMIT, ['0', '1000000001', '1e3']],
   ['RATE_LIMIT_PER_HOUR', 'rateLimit.perHour', '1000000000', 1_000_000_000, LIMIT, ['0', '1000000001', '1e3']],
