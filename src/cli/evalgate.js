@@ -1,27 +1,30 @@
 #!/usr/bin/env node
 /*
- * The launcher. It is plain JavaScript, so that a Node.js too old for the program, which is TypeScript, can run it: it starts
- * the Node.js that `npm ci` has installed here, or says what to do.
+ * The launcher. It is plain JavaScript, so that any Node.js can run it. It runs the build of an installed package, or the
+ * TypeScript of a checkout. A checkout has a Node.js of its own, from `npm ci`, for machines whose Node.js is too old.
  */
+/// <reference types="node" />
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import * as nodeModule from 'node:module';
 import { fileURLToPath } from 'node:url';
 
-const OLDEST_MAJOR = 24;
-const BUNDLED = fileURLToPath(new URL('../../node_modules/node/bin/node', import.meta.url));
-const { node: version } = process.versions;
-const args = process.argv.slice(2);
+const pathOf = (/** @type {string} */ relative) => fileURLToPath(new URL(relative, import.meta.url));
+const BUNDLED = pathOf('../../node_modules/node/bin/node');
+const isBuilt = existsSync(pathOf('../../dist/cli/run.js'));
+/** The oldest Node.js that runs the build, and the oldest that runs the TypeScript. */
+const [oldestMajor, oldestMinor] = isBuilt ? [22, 15] : [24, 0];
 
-if (Number.parseInt(version, 10) >= OLDEST_MAJOR) {
-  const { enableCompileCache } = await import('node:module');
-  enableCompileCache();
-  const { main } = await import('./main.ts');
-  await main(args);
-  // A gateway has stopped: what still waits, such as a collector of spans that hangs, holds the process no longer.
-  if (args[0] === 'serve' && !process.exitCode) process.exit();
+const { node: version } = process.versions;
+const [major = 0, minor = 0] = version.split('.').map(Number);
+
+if (major > oldestMajor || (major === oldestMajor && minor >= oldestMinor)) {
+  nodeModule.enableCompileCache();
+  if (isBuilt) process.setSourceMapsEnabled(true);
+  await import(isBuilt ? '../../dist/cli/run.js' : './run.ts');
 } else if (existsSync(BUNDLED)) {
   // As one process: what is sent to the launcher reaches the program, and the launcher ends as the program does.
-  const program = spawn(BUNDLED, [fileURLToPath(import.meta.url), ...args], { stdio: 'inherit' });
+  const program = spawn(BUNDLED, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: 'inherit' });
   const signals = /** @type {const} */ (['SIGTERM', 'SIGINT', 'SIGHUP']);
   for (const name of signals) process.on(name, () => program.kill(name));
   program.on('exit', (code, signal) => {
@@ -30,12 +33,11 @@ if (Number.parseInt(version, 10) >= OLDEST_MAJOR) {
     else process.kill(process.pid, signal);
   });
 } else {
+  const remedy = isBuilt
+    ? 'install a newer one from https://nodejs.org'
+    : 'run `npm ci` in its folder, without --ignore-scripts and --omit=dev, which brings one';
   process.stderr.write(
-    [
-      `evalgate needs Node.js ${OLDEST_MAJOR} or newer, and this is ${version}.`,
-      'It brings its own: run `npm ci` in its folder, without --ignore-scripts and --omit=dev,',
-      'then start it with `npm start`, or a command with `npx evalgate ...`.\n',
-    ].join('\n'),
+    `evalgate needs Node.js ${oldestMajor}.${oldestMinor} or newer, and this is ${version}: ${remedy}.\n`,
   );
   process.exitCode = 1;
 }

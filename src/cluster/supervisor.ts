@@ -19,7 +19,7 @@ import { WorkerMetrics } from '../telemetry/worker-metrics.ts';
 import { type FromWorker, fromWorkerSchema, type StartPayload, type ToWorker, type WorkersStatus } from './messages.ts';
 
 /** The program itself, which finds out from node:cluster that it is a worker. */
-const PROGRAM = fileURLToPath(new URL('../cli/evalgate.js', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('../../src/cli/evalgate.js', import.meta.url));
 const REPORT_TIMEOUT_MS = 1000;
 /** Each worker is asked so often whether it answers. */
 const PING_EVERY_MS = 1000;

@@ -40,7 +40,7 @@ describe('without the bundled Node.js', () => {
     const { code, stdout, stderr } = await runProcess(process.execPath, [...OLD, path, '--version']);
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(
-      /^evalgate needs Node\.js 24 or newer, and this is 20\.11\.0\.\nIt brings its own: run `npm ci` /,
+      /^evalgate needs Node\.js 24\.0 or newer, and this is 20\.11\.0: run `npm ci` in its folder, /,
     );
   });
 });

@@ -41,7 +41,7 @@ const declared = (runbook: string): string =>
 
 /** `/`, and the files below `/dashboard/` that it loads. Throws if a file is missing. */
 export function dashboardEndpoints({ runbook }: Pick<AdminOptions, 'runbook'>): readonly Endpoint[] {
-  const folder = new URL('page/', import.meta.url);
+  const folder = new URL('../../../src/admin/dashboard/page/', import.meta.url);
   const own = readdirSync(folder).filter((name) => /\.(?:js|css)$/.test(name));
   const files = [
     { name: 'declared.js', bytes: Buffer.from(declared(runbook)) },

@@ -1,0 +1,94 @@
+/**
+ * The package as `npm pack` makes it, run as an installed one: no TypeScript, no development tool, and no script of a
+ * dependency at its installation. It is packed from a copy, because a build in this checkout would be run by other tests.
+ */
+import { cpSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { fileOf, openFolder } from '../support/files.ts';
+import { forFile } from '../support/opened.ts';
+import { GatewayProcess, runProcess } from '../support/process.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const SOURCES = ['src', 'config', 'package.json', 'tsconfig.json', 'tsconfig.build.json', 'README.md', 'LICENSE'];
+const lockSchema = z.object({
+  packages: z.record(
+    z.string(),
+    z.looseObject({ dev: z.boolean().optional(), hasInstallScript: z.boolean().optional() }),
+  ),
+});
+
+const folder = await forFile(openFolder());
+const { files, program } = await install();
+
+/** Packs a copy of this checkout, and lays this checkout's production dependencies beside what the package holds. */
+async function install(): Promise<{ files: readonly string[]; program: string }> {
+  const copy = join(folder.path, 'copy');
+  for (const name of SOURCES) cpSync(join(ROOT, name), join(copy, name), { recursive: true });
+  symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
+  const packed = await runProcess('sh', [
+    '-c',
+    `cd "${copy}" && npm pack --silent && tar xzf evalgate-*.tgz -C "${folder.path}"`,
+  ]);
+  expect(packed).toMatchObject({ code: 0 });
+  const installed = join(folder.path, 'package');
+  for (const name of productionPackages()) {
+    cpSync(join(ROOT, name), join(installed, name), { recursive: true, dereference: true });
+  }
+  const all = readdirSync(installed, { recursive: true, encoding: 'utf8' });
+  return {
+    files: all.filter((name) => !name.startsWith('node_modules')),
+    program: join(installed, 'src/cli/evalgate.js'),
+  };
+}
+
+function locked(): [string, { dev?: boolean | undefined; hasInstallScript?: boolean | undefined }][] {
+  const lock = lockSchema.parse(JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')));
+  return Object.entries(lock.packages).filter(([name, { dev }]) => name !== '' && dev !== true);
+}
+
+/** A package inside another comes with it. */
+function productionPackages(): string[] {
+  return locked().flatMap(([name]) => (name.lastIndexOf('node_modules') === 0 ? [name] : []));
+}
+
+test('it holds no TypeScript and nothing of the tests', () => {
+  expect(files).toContain('dist/cli/run.js');
+  expect(files.filter((name) => /\.ts$|^test|tsconfig/.test(name))).toEqual([]);
+});
+
+test('no dependency of it runs a script when it is installed', () => {
+  expect(locked().filter(([, { hasInstallScript }]) => hasInstallScript === true)).toEqual([]);
+});
+
+test('it serves the API, its documentation and the dashboard', async () => {
+  const gateway = await GatewayProcess.start({ program });
+  try {
+    const paths = ['/openapi.json', '/docs', '/docs/page.js', '/docs/swagger-ui.css', '/docs/swagger-ui-bundle.js'];
+    for (const path of paths) expect((await fetch(gateway.publicUrl + path)).status).toBe(200);
+    for (const path of ['/', '/dashboard/app.js']) {
+      expect((await fetch(gateway.adminUrl + path)).status).toBe(200);
+    }
+  } finally {
+    await gateway.stop();
+  }
+});
+
+test('its commands run', async () => {
+  const transcript = fileOf('Ann: Hello.\nBob: Hi.\n', 'call.txt');
+  const { code, stdout } = await runProcess(process.execPath, [program, 'transcript', transcript, '--json']);
+  expect(JSON.parse(stdout)).toMatchObject({ turnCount: 2 });
+  expect(code).toBe(0);
+});
+
+test('an older Node.js is named beside the one that it needs, in one sentence', async () => {
+  const pretence = "Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '22.14.0' } })";
+  const old = ['--import', `data:text/javascript,${encodeURIComponent(pretence)}`];
+  expect(await runProcess(process.execPath, [...old, program, '--version'])).toEqual({
+    code: 1,
+    stdout: '',
+    stderr:
+      'evalgate needs Node.js 22.15 or newer, and this is 22.14.0: install a newer one from https://nodejs.org.\n',
+  });
+});
