@@ -20,7 +20,6 @@ const [major = 0, minor = 0] = version.split('.').map(Number);
 
 if (major > oldestMajor || (major === oldestMajor && minor >= oldestMinor)) {
   nodeModule.enableCompileCache();
-  if (isBuilt) process.setSourceMapsEnabled(true);
   await import(isBuilt ? '../../dist/cli/run.js' : './run.ts');
 } else if (existsSync(BUNDLED)) {
   // As one process: what is sent to the launcher reaches the program, and the launcher ends as the program does.

@@ -11,7 +11,17 @@ import { forFile } from '../support/opened.ts';
 import { GatewayProcess, runProcess } from '../support/process.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const SOURCES = ['src', 'config', 'package.json', 'tsconfig.json', 'tsconfig.build.json', 'README.md', 'LICENSE'];
+const SOURCES = [
+  'src',
+  'config',
+  '.ci',
+  'package.json',
+  'package-lock.json',
+  'tsconfig.json',
+  'tsconfig.build.json',
+  'README.md',
+  'LICENSE',
+];
 const lockSchema = z.object({
   packages: z.record(
     z.string(),
@@ -60,6 +70,19 @@ test('it holds no TypeScript and nothing of the tests', () => {
 
 test('no dependency of it runs a script when it is installed', () => {
   expect(locked().filter(([, { hasInstallScript }]) => hasInstallScript === true)).toEqual([]);
+});
+
+test('it holds the licence of each dependency, and the bill of materials names each', async () => {
+  const licences = readFileSync(join(folder.path, 'package/dist/LICENSES.txt'), 'utf8');
+  const { stdout } = await runProcess(process.execPath, [join(ROOT, '.ci/shipped.ts'), 'sbom']);
+  const { components } = z.object({ components: z.array(z.object({ name: z.string() })) }).parse(JSON.parse(stdout));
+  const names = new Set(components.map(({ name }) => name));
+  for (const path of ['node_modules/swagger-ui-dist', ...productionPackages()]) {
+    const name = path.slice('node_modules/'.length);
+    expect(licences).toContain(`\n${name} `);
+    expect(names).toContain(name);
+  }
+  expect(names).not.toContain('vitest');
 });
 
 test('it serves the API, its documentation and the dashboard', async () => {
