@@ -97,7 +97,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
     hooks.http.onListed(listed);
   };
   const hooks = {
-    store: storeHooks(reporting, onListed),
+    store: storeHooks(reporting, upstream.degradedPercent, onListed),
     http: httpHooks(reporting, requestLog, config.objectives, (report) => backend.stats.countRequest(report)),
   };
   const ttl = new TtlPolicy(clock, config.cache.classes);

@@ -124,6 +124,9 @@ export const configSchema = section({
     retryPercent: setting(integer(0, 100), { env: null, default: 10 }).describe(
       'Retries in percent of all calls, if a retry can succeed. 0 for a store that has no capacity to spare. A call that met a connection just being closed is sent again in any case.',
     ),
+    degradedPercent: setting(integer(1, 100), { env: null, default: 20 }).describe(
+      'The store counts as degraded (`/readyz`, the page, a warning) while more than this percentage of its calls of the last 30 s failed, of at least 20. Raise it for a store that fails often and is still useful.',
+    ),
     breakerPercent: setting(optional(integer(1, 100), null), { env: null, default: 50 }).describe(
       'The circuit of an API key opens if more than this percentage of its recent calls failed (the last 80 of the last 10 s, at least 10), and that of all keys if as many fail even without those of any one key: then only one probe per second is sent. `null` disables it. Raise it for a store that fails often and is still useful.',
     ),

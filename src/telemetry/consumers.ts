@@ -5,9 +5,9 @@
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Listed } from '../upstream/resources.ts';
-import { Trouble } from './dependencies.ts';
 import { degraded, type DependencyState, type Health } from './health.ts';
 import { CLIENT_CLOSED_REQUEST, type RequestReport } from './request-report.ts';
+import { Trouble } from './trouble.ts';
 
 export type Objectives = Config['objectives'];
 

@@ -3,8 +3,8 @@
  * checked when something reports that it may have changed, and when it is asked for (C7: nothing is ever sent to find
  * out). The log has one line when a dependency goes down and one when it is back.
  *
- * The text in `/readyz` is the `detail` of each check: of the store, capacity and maintenance in dependencies.ts, of answers
- * in consumers.ts, of Redis, quota and keys in redis-health.ts (with words of redis/refusal.ts), of workers in readiness.ts,
+ * The text in `/readyz` is the `detail` of each check: of the store in store-health.ts, of settings, capacity and maintenance
+ * in dependencies.ts, of answers in consumers.ts, of Redis, quota and keys in redis-health.ts (with words of redis/refusal.ts), of workers in readiness.ts,
  * which decides ready or not. admin/app.ts renders it.
  */
 import type { Clock } from '../time/clock.ts';

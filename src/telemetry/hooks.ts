@@ -8,12 +8,13 @@ import type { StoreClientHooks } from '../upstream/client.ts';
 import type { GuardHooks } from '../upstream/guard.ts';
 import type { Listed } from '../upstream/resources.ts';
 import { publicName } from '../tracing/spans.ts';
-import { StoreHealth, trackCapacity } from './dependencies.ts';
+import { trackCapacity } from './dependencies.ts';
 import { ConsumerHealth, type Objectives } from './consumers.ts';
 import type { CacheListener } from '../cache/events.ts';
 import type { Health } from './health.ts';
 import type { Metrics } from './metrics.ts';
 import type { PublicAppHooks, RequestLog, RequestReport } from './request-report.ts';
+import { StoreHealth } from './store-health.ts';
 
 export interface HookOptions {
   readonly logger: Logger;
@@ -35,12 +36,17 @@ const LEFT_OUT_EVERY_MS = 3_600_000;
 /** Beyond so many such records, lines are repeated. */
 const MAX_LEFT_OUT = 10_000;
 
-/** For the client of the store, and the guard around it. `onListed` counts the records of lists for operators. */
+/**
+ * For the client of the store, and the guard around it. `degradedPercent`: the share of calls that may fail. `onListed`
+ * counts the records of lists for operators.
+ */
 export function storeHooks(
   { logger, metrics, health, clock }: HookOptions,
+  degradedPercent: number,
   onListed: (listed: Listed) => void,
 ): StoreHooks {
-  const storeHealth = new StoreHealth(health, clock);
+  const storeHealth = new StoreHealth(health, clock, degradedPercent);
+  metrics.addStoreHealth(() => storeHealth.isDown());
   const loggedAtMs = new LRUCache<string, number>({ max: MAX_LEFT_OUT });
   return {
     store: {

@@ -108,6 +108,8 @@ const HELP = {
   evalgate_store_calls_refused_total:
     'Calls to the evaluation store that were not sent, by reason: queue-full, queue-timeout, store-failing (the circuit is open), or key-failing (that of the API key is open).',
   evalgate_store_calls_total: 'Calls to the evaluation store, by outcome.',
+  evalgate_store_down:
+    '1 while the evaluation store is down: the circuit is open for all API keys, or no call has succeeded for 30 s while three or more failed; absent before the first call.',
   evalgate_store_queue_seconds: 'Time that calls to the evaluation store waited in the queue.',
   evalgate_store_records_listed_total: 'Records in lists of the store, with those that were left out.',
   evalgate_store_records_left_out_total:
@@ -225,6 +227,11 @@ export class Metrics {
     this.#by('role', 'evalgate_redis_memory_used_bytes', 'max', () => ofMemory(({ usedBytes }) => usedBytes));
     this.#by('role', 'evalgate_redis_memory_limit_bytes', 'max', () => ofMemory(({ maxBytes }) => maxBytes));
     this.#by('role', 'evalgate_redis_keys', 'max', () => ofMemory(({ keys }) => keys));
+  }
+
+  /** Adds whether the store is down; null before it is known. */
+  addStoreHealth(isDown: () => boolean | null): void {
+    this.#one('evalgate_store_down', 'max', isDown);
   }
 
   /** Adds how the objectives are met, as `read` has it at each scrape. */

@@ -228,7 +228,7 @@ describe.skipIf(files === null)('a store behind TLS', () => {
         expect.objectContaining({
           msg: 'the store is failing',
           detail:
-            'last call failed: the connection to the store failed before the answer (UNABLE_TO_VERIFY_LEAF_SIGNATURE)',
+            'never answered; last call failed: the connection to the store failed before the answer (UNABLE_TO_VERIFY_LEAF_SIGNATURE)',
         }),
       ]);
     expect(store.calls()).toBe(callsBefore);

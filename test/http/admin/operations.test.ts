@@ -52,7 +52,7 @@ describe('/readyz', () => {
     await read();
     gateway.clock.advance(12_000);
     gateway.store.fail(503);
-    await read(`${LIST}?page=2`);
+    for (const page of [2, 3, 4]) await read(`${LIST}?page=${page}`);
     const answer = await gateway.admin('GET', '/readyz');
     expect([answer.status, answer.headers['content-type']]).toEqual([200, 'application/json; charset=utf-8']);
     const lines = answer.text.split('\n');

@@ -12,7 +12,7 @@ test('a store that was not asked is unknown, and one that answered is well, what
   const gateway = await startUpstreamGateway();
   const [id = ''] = putCalls(gateway, 1);
   const up = 'evalgate_dependency_up{dependency="store"}';
-  expect(await healthOf(gateway)).toMatchObject({ status: 'unknown', detail: 'not called yet' });
+  expect(await healthOf(gateway)).toMatchObject({ status: 'unknown', detail: 'never answered: not called yet' });
   expect(await samplesOf(gateway, up)).toEqual({});
   await gateway.read(id);
   expect(await samplesOf(gateway, up)).toEqual({ [up]: 1 });
@@ -47,7 +47,7 @@ test.each([
   gateway.store.setFaults(faults);
   const reply = await gateway.read('a');
   await gateway.read('b');
-  const detail = `last call failed: ${failure}`;
+  const detail = `never answered; last call failed: ${failure}`;
   expect(await healthOf(gateway)).toEqual(degraded(detail));
   const requestId = reply.headers['x-request-id'];
   expect(linesOf(gateway).filter(({ msg }) => msg === 'the store is failing')).toEqual([
@@ -75,14 +75,91 @@ test('it is well again once no call has failed for 5 s, since the first that wen
   expect(logOf(gateway, 'the store answers again')).toEqual([{ level: 'info', dependency: 'store', lastedMs: 2000 }]);
 });
 
-test('a store that fails now and then is failing all the time', async () => {
-  const gateway = await startUpstreamGateway();
-  for (let second = 0; second < 12; second += 1) {
-    gateway.store.setFaults(second % 4 === 0 ? { status: 500 } : {});
-    await gateway.read(`at_${second}`);
-    expect(await healthOf(gateway)).toMatchObject({ status: 'degraded', since: START });
-    gateway.clock.advance(1000);
+/** Makes so many calls in 30 s, each of which fails if `fails` says so; returns what the store was taken for meanwhile. */
+async function callFor30s(gateway: UpstreamGateway, calls: number, fails: (index: number) => boolean) {
+  const seen = new Set<string>();
+  for (let index = 0; index < calls; index += 1) {
+    gateway.store.setFaults(fails(index) ? { status: 500 } : {});
+    await gateway.read(`${gateway.clock.nowMs()}_${index}`);
+    const { status = '' } = (await healthOf(gateway)) ?? {};
+    seen.add(`${status}${(await isDown(gateway)) ? ', down' : ''}`);
+    gateway.clock.advance(30_000 / calls);
   }
+  return [...seen];
+}
+
+const twoOfFive = (index: number): boolean => index % 5 > 2;
+
+/** For the alert EvalgateStoreDown. */
+const isDown = async (gateway: UpstreamGateway) => (await gateway.metric('evalgate_store_down')) === 1;
+
+test('a store of whose calls 4 % fail is well, and its line says how many do', async () => {
+  const gateway = await startUpstreamGateway();
+  expect(await callFor30s(gateway, 100, (index) => index % 25 === 13)).toEqual(['ok']);
+  expect(await healthOf(gateway)).toMatchObject(
+    named('last call was answered: status 404; 4 of 96 calls of the last 30 s failed'),
+  );
+  expect(linesOf(gateway).filter(({ dependency }) => dependency === 'store')).toEqual([]);
+});
+
+test('a store of whose calls 40 % fail is degraded once there were 20, and not down', async () => {
+  const gateway = await startUpstreamGateway();
+  expect(await callFor30s(gateway, 15, twoOfFive)).toEqual(['ok']);
+  expect(await callFor30s(gateway, 100, twoOfFive)).toEqual(['ok', 'degraded']);
+  expect(await callFor30s(gateway, 100, twoOfFive)).toEqual(['degraded']);
+  const { detail } = (await healthOf(gateway)) ?? {};
+  const failure = 'the store answered with 500 INTERNAL (evaluation)';
+  expect(detail).toMatch(/^\d+ of \d+ calls of the last 30 s failed; last call failed: /);
+  expect(detail).toContain(failure);
+  expect(logOf(gateway, 'the store is failing')).toHaveLength(1);
+});
+
+test('upstream.degradedPercent says which share of calls may fail', async () => {
+  const gateway = await startUpstreamGateway({ degradedPercent: 50 });
+  expect(await callFor30s(gateway, 100, twoOfFive)).toEqual(['ok']);
+});
+
+test('a store without a successful call for 30 s is down, whoever calls how seldom, until one succeeds', async () => {
+  const gateway = await startUpstreamGateway();
+  await gateway.read('a');
+  gateway.store.setFaults({ status: 503 });
+  gateway.clock.advance(60_000);
+  await gateway.read('b');
+  await gateway.read('c');
+  // A call in a quiet hour may fail by accident.
+  expect([await healthOf(gateway), await isDown(gateway)]).toMatchObject([{ status: 'ok' }, false]);
+  await gateway.read('d');
+  const detail =
+    'no call has succeeded for 30 s; last call failed: the store answered with 503 UNAVAILABLE (evaluation)';
+  const since = '2026-01-15T12:01:00.000Z';
+  expect([await healthOf(gateway), await isDown(gateway)]).toEqual([degraded(detail, since), true]);
+  gateway.clock.advance(3_600_000);
+  expect([await healthOf(gateway), await isDown(gateway)]).toEqual([degraded(detail, since), true]);
+  expect(logOf(gateway, 'the store is down: no call succeeds')).toHaveLength(1);
+  gateway.store.setFaults({});
+  await gateway.read('e');
+  expect(await isDown(gateway)).toBe(false);
+});
+
+test('three calls in a row that fail make it degraded at once, and down after 30 s', async () => {
+  const gateway = await startUpstreamGateway();
+  await gateway.read('a');
+  gateway.store.setFaults({ status: 503 });
+  for (const id of ['b', 'c', 'd']) await gateway.read(id);
+  expect([await healthOf(gateway), await isDown(gateway)]).toMatchObject([{ status: 'degraded', since: START }, false]);
+  gateway.clock.advance(29_999);
+  expect(await isDown(gateway)).toBe(false);
+  gateway.clock.advance(1);
+  expect([await healthOf(gateway), await isDown(gateway)]).toMatchObject([{ status: 'degraded', since: START }, true]);
+});
+
+test('while the circuit of all keys is open it is down', async () => {
+  const gateway = await startUpstreamGateway({ breakerPercent: 50 }, { env: { UPSTREAM_URL: 'http://127.0.0.1:1' } });
+  for (let reads = 0; reads < 10; reads += 1) await gateway.read(`of_${reads}`);
+  expect(await isDown(gateway)).toBe(true);
+  expect((await healthOf(gateway))?.detail).toMatch(
+    /^the circuit is open: one probe per second; last call failed: .*ECONNREFUSED/,
+  );
 });
 
 test('the text of a trouble that changes with each call changes twice in four seconds', async () => {
