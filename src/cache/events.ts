@@ -69,11 +69,8 @@ export interface LeaseWaitReport {
   readonly durationMs: number;
 }
 
-/**
- * A record could not be read, and nothing shows whose it is, or a part is not of its evaluation's workspace: to the reader
- * there is none (K7a: a foreign record looks like none).
- */
-export interface OwnerUnknownReport {
+/** A part is not of its evaluation's workspace: to the reader there is none (K7a: a foreign record looks like none). */
+export interface PartMisplacedReport {
   readonly class: CacheClass;
   readonly requestId: string;
   readonly error: StoreError;
@@ -94,7 +91,7 @@ export interface CacheListener {
   onRefresh?(report: Refresh): void;
   /** A call that would have renewed an earlier copy failed, or brought another workspace's record; the copy stays. */
   onRefreshFailed?(report: { readonly class: CacheClass; readonly key: string; readonly error: StoreError }): void;
-  onOwnerUnknown?(report: OwnerUnknownReport): void;
+  onPartMisplaced?(report: PartMisplacedReport): void;
   /** An operation on the shared cache failed, and the cache went on without it. */
   onSharedCacheFailed?(report: { readonly operation: string; readonly error: unknown }): void;
 }
@@ -113,7 +110,7 @@ export function broadcast(listeners: readonly CacheListener[]): Required<CacheLi
     onLeaseWait: toEach((listener, event) => listener.onLeaseWait?.(event)),
     onRefresh: toEach((listener, event) => listener.onRefresh?.(event)),
     onRefreshFailed: toEach((listener, event) => listener.onRefreshFailed?.(event)),
-    onOwnerUnknown: toEach((listener, event) => listener.onOwnerUnknown?.(event)),
+    onPartMisplaced: toEach((listener, event) => listener.onPartMisplaced?.(event)),
     onSharedCacheFailed: toEach((listener, event) => listener.onSharedCacheFailed?.(event)),
   };
 }

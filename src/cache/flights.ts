@@ -23,7 +23,7 @@ import type { LeaseWaitEnd } from './events.ts';
 import { FlightSpans } from './flight-spans.ts';
 import { audienceOf, type CachedCopy, plan } from './plan.ts';
 import { isPurged, mayBeKept } from './purge-log.ts';
-import { type FlightView, isFailureVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
+import { type FlightView, isFailureVisible, isVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
 import { evaluationOf } from './request.ts';
 import { type Completion, fromFailure, type Lease, type LeaseAttempt, OWN_LEASE, toFailure } from './shared-cache.ts';
 import { type Flight, SingleFlight } from './single-flight.ts';
@@ -31,7 +31,7 @@ import { type Answer, beginStamp, callStore, type FetchTask, foreignAnswer, isOf
 import { isCacheable } from './ttl-policy.ts';
 
 /** How a flight ended, unless it rejects. */
-export interface Landing extends Pick<Answer, 'served' | 'isForeign'> {
+export interface Landing extends Pick<Answer, 'served'> {
   /**
    * `store`: this flight called it. `elsewhere`: another process did, while this one waited. A tier: the copy was there
    * before the flight began. The values are public, in spans.
@@ -144,8 +144,7 @@ export class Flights {
       const completion = await this.#try('complete', () => withinWait(task, lease.complete(answer)));
       // 5. Keep, in memory.
       const isKept = this.#keep(task, answer, completion ?? 'unshared');
-      const { served, isForeign } = answer;
-      return { served, isForeign, isKept, from: 'store', workspaceSet: workspaceSetOf(task.reader) };
+      return { served: answer.served, isKept, from: 'store', workspaceSet: workspaceSetOf(task.reader) };
     } catch (error) {
       throw asStoreError(error);
     } finally {
@@ -192,10 +191,7 @@ export class Flights {
           const copy = sufficientCopy(found, task) ?? (waitsSinceMs === null ? null : newsOf(news, task));
           if (copy === null) continue;
           report('stored');
-          const landing = landingOn(copy, waitsSinceMs === null ? copy.tier : 'elsewhere', task);
-          // A negative entry beside a copy that nothing has replaced: the other process was told of another workspace.
-          const isForeign = copy === found.negative && visibleCopies(found, request, reader).copy !== null;
-          return { landing: { ...landing, isForeign } };
+          return { landing: landingOn(copy, waitsSinceMs === null ? copy.tier : 'elsewhere', task) };
         } else {
           report(attempt.status === 'failed' ? 'failed' : 'taken-over');
           if (attempt.status === 'failed') throw fromFailure(attempt.failure);
@@ -225,27 +221,38 @@ export class Flights {
 
   /** Calls the store, and ends the lease if that fails. */
   async #call<T>(task: FetchTask<T>, lease: Lease, { signal, lateness }: FlightLimits): Promise<Answer<T>> {
-    const { request, previous } = task;
-    const { clock, events } = this.#options;
     const stamp = beginStamp(this.#options);
     try {
-      const answer = await Promise.race([callStore(task, stamp, signal, this.#options), lateness]);
+      const answer = await Promise.race([this.#callOrAskOwner(task, stamp, signal), lateness]);
       if (answer.isForeign) this.#reportContradiction(task);
       return answer;
     } catch (error) {
-      let failure = asStoreError(error);
-      try {
-        if (!(await Promise.race([this.#isOwnFailure(failure, task), lateness]))) {
-          if (previous !== null) events.onRefreshFailed?.({ class: request.kind, key: request.key, error: failure });
-          return foreignAnswer(request, { ...stamp, receivedAtMs: clock.nowMs() });
-        }
-      } catch (unknownOwner) {
-        // If it can't be known whose the record is, that is the failure.
-        failure = asStoreError(unknownOwner);
-      }
+      const failure = asStoreError(error);
       // The calls of other processes may go through if this one was not sent.
       void this.#try('fail', () => (isOfStore(failure) ? lease.fail(toFailure(failure)) : lease.release()));
       throw failure;
+    }
+  }
+
+  /** A record that is at fault, and another workspace's, is as foreign as one that can be read. */
+  async #callOrAskOwner<T>(
+    task: FetchTask<T>,
+    stamp: ReturnType<typeof beginStamp>,
+    signal: AbortSignal,
+  ): Promise<Answer<T>> {
+    const { request, reader } = task;
+    try {
+      return await callStore(task, stamp, signal, this.#options);
+    } catch (error) {
+      const failure = asStoreError(error);
+      if (failure.kind !== 'malformed') throw failure;
+      const isOwn = failure.workspaceId === null ? await this.#isOfReader(task) : isFailureVisible(failure, reader);
+      if (isOwn) throw failure;
+      const { clock, events } = this.#options;
+      if (task.previous !== null) {
+        events.onRefreshFailed?.({ class: request.kind, key: request.key, error: failure });
+      }
+      return foreignAnswer(request, { ...stamp, receivedAtMs: clock.nowMs() });
     }
   }
 
@@ -259,36 +266,31 @@ export class Flights {
     if (visibleCopies(this.#copies.inMemory(evaluation, reader), evaluation, reader).copy === null) return;
     const message = `the store's ${request.kind} is of another workspace than its evaluation (at workspaceId)`;
     const error = new StoreError('malformed', message);
-    this.#options.events.onOwnerUnknown?.({ class: request.kind, requestId: reader.requestId, error });
+    this.#options.events.onPartMisplaced?.({ class: request.kind, requestId: reader.requestId, error });
   }
 
   /**
-   * Whether the reader may learn of a failed call: a failure of the store, or of a record that is its own. Whose a record is
-   * that is malformed, it may say itself. If it can't be read at all, a copy may have shown it among the reader's; else, if it
-   * is a part of an evaluation, it is whose that is. An evaluation or a rubric that can't be read is nobody's (K7a).
+   * Whether a record that cannot be read, and so does not say whose it is, is this reader's to learn of (S2: a record's trouble
+   * is a failure, never an absence, which consumers take for a deletion). A list, an evaluation and a rubric are, whoever asks:
+   * somebody who knows an id learns that the store cannot deliver it, as of any other failure of the store for one id.
+   *
+   * A *part* is whose its evaluation is (K7a: a foreign part looks like none). A copy may show that; else the evaluation is
+   * asked, by the flight of the reader's own set. Rejects with the failure of that call: if the evaluation cannot be read
+   * either, that is 500 for both.
    *
    * What remains: the first, cold read of a part that cannot be read takes longer for a foreign one than for none, by the
    * time of its transfer and of the call for its evaluation, which is then known to be none of the reader's.
    */
-  async #isOwnFailure<T>(
-    failure: StoreError,
-    { request, reader, previous, isBackground }: FetchTask<T>,
-  ): Promise<boolean> {
-    if (failure.kind !== 'malformed' || request.kind === 'list') return true;
-    if (failure.workspaceId !== null) return isFailureVisible(failure, reader);
-    if (previous?.stored.entry.answer.kind === 'found') return true;
+  async #isOfReader<T>({ request, reader, previous, isBackground }: FetchTask<T>): Promise<boolean> {
     const evaluation = evaluationOf(request);
-    if (evaluation === null) {
-      this.#options.events.onOwnerUnknown?.({ class: request.kind, requestId: reader.requestId, error: failure });
-      return false;
-    }
+    if (evaluation === null || previous?.stored.entry.answer.kind === 'found') return true;
     if (visibleCopies(this.#copies.inMemory(evaluation, reader), evaluation, reader).copy !== null) return true;
     try {
       const { served } = await this.join({ request: evaluation, reader, previous: null, isBackground }).result;
       return served.entry.answer.kind === 'found';
     } catch (error) {
-      // It is malformed too, but has named a workspace of the reader's: of another one there would be none.
-      if (error instanceof StoreError && error.kind === 'malformed') return true;
+      // It is at fault too, but has named a workspace of the reader's: of another one there would be none.
+      if (error instanceof StoreError && error.kind === 'malformed' && error.workspaceId !== null) return true;
       throw error;
     }
   }
@@ -299,12 +301,19 @@ export class Flights {
    * 2. A call for another audience begins, and ends first. Without Redis nothing else orders the two.
    * 3. This one ends with the older answer.
    */
-  #keep<T>({ request, reader }: FetchTask<T>, { served, entry, negative }: Answer<T>, completion: Completion): boolean {
+  #keep<T>(
+    { request, reader }: FetchTask<T>,
+    { served, entry, negative, isForeign }: Answer<T>,
+    completion: Completion,
+  ): boolean {
     const { memory, purges, ttl } = this.#options;
     if (completion === 'lost' || !mayBeKept(purges, served)) return false;
     const present = memory.peek(request.key);
     const isPresentNewer =
       present !== undefined && isNewer(present, served, this.#options.clock.nowMs()) && !isPurged(purges, present);
+    // C4: what the store says is no more the reader's ends the copy that this set had.
+    const isEnded = isForeign && present !== undefined && !isPresentNewer && isVisible(request, present, reader);
+    if (isEnded) memory.set(request.key, served, reader);
     let isInMemory = false;
     if (entry !== null && completion !== 'overtaken' && !isPresentNewer) {
       isInMemory = memory.set(request.key, entry, reader);
@@ -373,7 +382,7 @@ function seenAtMs<T>({ request, reader, previous }: FetchTask<T>, local: FoundCo
 }
 
 function landingOn<T>({ stored }: CachedCopy<T>, from: Landing['from'], { reader }: FetchTask<T>): Landing {
-  return { served: stored, from, isKept: true, isForeign: false, workspaceSet: workspaceSetOf(reader) };
+  return { served: stored, from, isKept: true, workspaceSet: workspaceSetOf(reader) };
 }
 
 /**

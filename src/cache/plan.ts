@@ -1,8 +1,8 @@
 /**
  * Decides how a read is answered from the copies that were found: fresh ones are served, stale ones too while one refresh
  * runs, older ones if the store fails. No I/O; it only remembers which entries were seen to be from the future. `explain`
- * prints a Plan. read-through.ts only applies `fallback` once the store has failed, is late or names another workspace; a
- * waiter takes what another process just brought (`newsOf`, flights.ts).
+ * prints a Plan. read-through.ts only applies `fallback` once the store has failed or is late; a waiter takes what another
+ * process just brought (`newsOf`, flights.ts).
  */
 import type { MissReason } from './events.ts';
 import { classOf, type Entry, type StoredEntry } from './entry.ts';
@@ -118,36 +118,21 @@ export interface VisibleCopies<T = unknown> {
 }
 
 /**
- * `maintenance`: set while the store must not be asked.
- *
- * A negative entry never takes the place of a good copy: the store may call a record another workspace's by mistake (C4:
- * none is stored for it). While it is fresh the store is not asked again; if the record is truly gone, the copy was replaced
- * (Q9: only a 404 with its code does that).
+ * The reader goes by the last answer that it has (C4: nothing outlives what the store says): a negative entry ends an older
+ * copy, and a newer copy says that the record is there after all. `maintenance`: set while the store must not be asked.
  */
 export function plan<T>({ copy, negative }: VisibleCopies<T>, maintenance: Maintenance | null): Plan<T> {
-  // A copy that was requested later says that the record is there for this reader after all.
-  const newerNegative = negative !== null && (copy === null || wasRequestedLater(negative, copy)) ? negative : null;
-  if (copy === null || !isUsable(copy)) {
-    return newerNegative === null
-      ? planOf(copy, copy, maintenance)
-      : planOf(newerNegative, copy ?? newerNegative, maintenance);
-  }
-  const next = planOf(copy, copy, maintenance);
-  if (newerNegative?.state !== 'fresh') return next;
-  return isServedAtOnce(copy) ? { action: 'serve', copy } : { action: 'serve-fallback', copy };
+  const isEnded = negative !== null && (copy === null || wasRequestedLater(negative, copy));
+  return planOf(isEnded ? negative : copy, maintenance);
 }
 
-/** `previous`: the copy that the store is asked to renew, if it is asked. */
-function planOf<T>(
-  copy: CachedCopy<T> | null,
-  previous: CachedCopy<T> | null,
-  maintenance: Maintenance | null,
-): Plan<T> {
+function planOf<T>(copy: CachedCopy<T> | null, maintenance: Maintenance | null): Plan<T> {
   if (copy?.state === 'fresh') return { action: 'serve', copy };
   if (copy?.state === 'stale') return { action: maintenance === null ? 'serve-and-refresh' : 'serve', copy };
   const fallback = copy !== null && isUsable(copy) ? copy : null;
-  if (maintenance === null) return { action: 'fetch', previous, fallback };
-  return fallback === null ? { action: 'refuse', previous, maintenance } : { action: 'serve-fallback', copy: fallback };
+  if (maintenance === null) return { action: 'fetch', previous: copy, fallback };
+  if (fallback === null) return { action: 'refuse', previous: copy, maintenance };
+  return { action: 'serve-fallback', copy: fallback };
 }
 
 /** Whether the reader is answered without waiting for the shared cache or the store. */

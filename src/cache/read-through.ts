@@ -132,8 +132,8 @@ export class ReadThrough implements Cache {
       end = await this.#endOf(flight, false);
     }
     await this.#landed.next();
-    if (!flight.startedByCaller && this.#isOfOthers(miss, end, { signal: flight.signal, fallback })) return null;
-    if (end.kind === 'landed') return this.#serveLanding(miss, end.landing, { flight, fallback });
+    if (!flight.startedByCaller && this.#mustLookAgain(miss, end, flight.signal)) return null;
+    if (end.kind === 'landed') return this.#serveLanding(miss, end.landing, flight);
     return this.#fallBack(
       miss,
       end.kind === 'failed' ? end.error : new StoreError('timeout', 'the flight did not end'),
@@ -151,25 +151,19 @@ export class ReadThrough implements Cache {
   /**
    * Whether a flight that another reader began is no answer to this one:
    * - It read the store before a purge that this reader has seen.
-   * - It renewed a copy for a reader of another set of workspaces, and what it brought is not for this one. If there is a copy
-   *   to serve, and the store has not said that the record is gone, that is served.
+   * - It renewed a copy for a reader of another set of workspaces, and what it brought is not for this one.
    * - All others left before its call was sent.
    */
-  #isOfOthers<T>(
-    { request, reader }: Miss<T>,
-    end: WaitEnd,
-    { signal, fallback }: { readonly signal: AbortSignal; readonly fallback: CachedCopy<T> | null },
-  ): boolean {
+  #mustLookAgain<T>({ request, reader }: Miss<T>, end: WaitEnd, signal: AbortSignal): boolean {
     if (end.kind === 'late') return false;
     if (end.kind === 'failed') {
       const { error } = end;
       if (error.kind === 'aborted') return signal.aborted && reader.signal?.aborted !== true;
-      return !isFailureVisible(error, reader) && fallback === null;
+      return !isFailureVisible(error, reader);
     }
-    const { served, isForeign, workspaceSet } = end.landing;
+    const { served, workspaceSet } = end.landing;
     if (isPurged(this.#options.purges, served)) return true;
-    if (workspaceSet === workspaceSetOf(reader) || isVisible(request, served, reader)) return false;
-    return !isForeign || fallback === null;
+    return workspaceSet !== workspaceSetOf(reader) && !isVisible(request, served, reader);
   }
 
   /** `isBounded`: whether to stop waiting after `PATIENCE_MS`, because there is a copy to serve instead. */
@@ -192,20 +186,12 @@ export class ReadThrough implements Cache {
     return copy !== null && isUsable(copy) ? copy : null;
   }
 
-  #serveLanding<T>(
-    miss: Miss<T>,
-    { served, from, isKept, isForeign }: Landing,
-    { flight, fallback }: { readonly flight: Flight<Landing>; readonly fallback: CachedCopy<T> | null },
-  ): CacheRead<T> {
+  #serveLanding<T>(miss: Miss<T>, { served, from, isKept }: Landing, flight: Flight<Landing>): CacheRead<T> {
     const { request, reason } = miss;
     if (from === 'memory' || from === 'redis') {
       const copy = assess(request, served, from, this.#options);
       if (copy !== null) return this.#serveCopy(miss, copy, null);
     }
-    // A good copy stays unless the store itself says that there is no record (Q9: by a 404 with its code): it may name a
-    // wrong workspace by mistake.
-    const isCopy = fallback?.stored.entry.answer.kind === 'found';
-    if (isForeign && isCopy) return this.#serveCopy(miss, fallback, reason);
     if (!isOfKind(request, served))
       throw new Error(`A flight of ${request.key} has brought the answer to another request.`);
     const outcome = from === 'store' && flight.startedByCaller ? 'miss' : 'collapsed';

@@ -116,11 +116,10 @@ export function cacheListener({ logger, metrics }: Pick<HookOptions, 'logger' | 
     onRefreshFailed: ({ class: cacheClass, error }) => {
       if (error.kind === 'malformed') logger.warn({ class: cacheClass, err: error }, 'a stored answer was not renewed');
     },
-    // A record that cannot be read is also counted as a call to the store whose outcome is `malformed`.
-    onOwnerUnknown: ({ class: cacheClass, requestId, error }) =>
+    onPartMisplaced: ({ class: cacheClass, requestId, error }) =>
       logger.warn(
         { class: cacheClass, requestId, err: error },
-        'a record was answered as none: the store does not show whose it is',
+        'a part was answered as none: it is of another workspace than its evaluation',
       ),
     // An outage of Redis is logged as it begins and ends; each read that went without it gets a line only at debug level.
     onSharedCacheFailed: ({ operation, error }) => logger.debug({ operation, err: error }, 'the shared cache failed'),

@@ -116,7 +116,9 @@ test('a record of another workspace leaves the same negative entry, and replaces
   gateway.store.put({ evaluations: [anEvaluation({ workspaceId: WORKSPACE_B })] });
   expect((await gateway.get(CALL, { key })).status).toBe(404);
   expect(await held()).toEqual({ [`${ENTRY}:absent-${WORKSPACE_A}`]: NEGATIVE });
-  expect(await published(1)).toEqual([stored(0, null)]);
+  expect(await published(1)).toEqual([
+    `${CHANNEL} {"end":"released","sender":"<uuid>","key":"v2:{evaluation:${EVALUATION_ID}}","audience":"${WORKSPACE_A}"}`,
+  ]);
 });
 
 test('several workspaces are named by the SHA-256 of their sorted list, in base64url', async () => {

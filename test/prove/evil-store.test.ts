@@ -27,13 +27,6 @@ const RIGHT: Partial<Record<Misbehaviour, Partial<Record<Read, number>>>> = {
   'late-second-answer': { call: 200, list: 200 },
   // A call of another workspace isn't there for this key. A list that holds one is not trusted at all (C4).
   'wrong-workspace': { call: 404 },
-  // K7a: of a record that cannot be read nobody knows whose it is, so it is answered as none.
-  'deep-arrays': { call: 404 },
-  'deep-objects': { call: 404 },
-  'deep-insights': { call: 404 },
-  'many-values': { call: 404 },
-  'endless-body': { call: 404 },
-  'gzip-bomb': { call: 404 },
   // A list is asked for by workspace, not by ids: there is nothing to tell the ids of its records by (C4).
   'wrong-id': { list: 200 },
 };

@@ -224,7 +224,14 @@ export class FakeSharedCache implements SharedCache {
         const isOvertaken = entry !== null && (present?.entry.requestedAtMs ?? 0) > entry.entry.requestedAtMs;
         if (entry !== null && !isOvertaken) entries.set(key, entry);
         if (negative !== null) negatives.set(`${key} ${workspaceSetOf(reader)}`, negative);
-        this.#redis.publish(this, name, key, isOvertaken ? null : entry);
+        const isEnded =
+          entry === null &&
+          present !== undefined &&
+          negative !== null &&
+          reader.workspaceIds.includes(workspaceIn(present) ?? '') &&
+          present.entry.requestedAtMs <= negative.entry.requestedAtMs;
+        if (isEnded) entries.set(key, negative);
+        this.#redis.publish(this, name, key, isOvertaken ? null : isEnded ? negative : entry);
         return isOvertaken ? 'overtaken' : 'stored';
       },
       fail: async (failure) => {

@@ -16,6 +16,7 @@ import type { Timers } from '../../time/timers.ts';
 import { redisSpan } from '../../tracing/spans.ts';
 import { isStoreErrorKind, type StoreErrorKind } from '../../upstream/store-error.ts';
 import { workspaceIn } from '../entry.ts';
+import type { Tag } from '../purge-log.ts';
 import type { Completed, Completion, FlightFailure, Lease } from '../shared-cache.ts';
 import type { TtlPolicy } from '../ttl-policy.ts';
 import type { RedisBudget } from './budget.ts';
@@ -57,6 +58,8 @@ interface LeaseParts extends LeaseOptions {
   readonly audience: string;
   readonly names: CallNames;
   readonly token: string;
+  /** Of the copies that the reader may see. */
+  readonly workspaceTags: readonly Tag[];
 }
 
 /** For so long after a failure nobody of the same audience asks again. */
@@ -117,7 +120,7 @@ const OVERTAKEN = 3;
 /**
  * KEYS: lease, entry, negative entry. ARGV: token, channel, the message if all is stored, the message if the entry is not,
  * whether the entry may only be replaced (1), then meta, body and how long it is kept, of the entry and of the negative
- * entry; an empty meta for none.
+ * entry; an empty meta for none; then the tags of the reader's workspaces.
  *
  * Calls for several audiences may be under way at once, and a page may backfill the entry:
  * 1. This call begins.
@@ -125,6 +128,9 @@ const OVERTAKEN = 3;
  * 3. This one completes. Its entry is older, and is not stored, if the other one knew of as many purges. Its negative entry
  *    is stored all the same: nobody else writes that of its set, and an id that the store does not have must leave what a
  *    foreign record leaves (K7a: nobody can tell them apart).
+ *
+ * A negative entry alone is a foreign record's: it also ends an older copy that this set may see (C4: nothing outlives what
+ * the store says), and takes its place, so that an older answer cannot come back.
  */
 const COMPLETE = defineScript(
   'completeLease',
@@ -140,8 +146,17 @@ if ARGV[6] ~= '' then
   elseif ARGV[5] == '1' and not present then result = ${UNSHARED}
   else write(KEYS[2], ARGV[6], ARGV[7], ARGV[8]) end
 end
+local isNews = result == 1
 if ARGV[9] ~= '' then write(KEYS[3], ARGV[9], ARGV[10], ARGV[11]) end
-redis.call('PUBLISH', ARGV[2], result == 1 and ARGV[3] or ARGV[4])
+if ARGV[6] == '' then
+  isNews = false
+  local present = read(KEYS[2])
+  if present and isVisible(present, 12) and present.filledAtMs <= cjson.decode(ARGV[9]).filledAtMs then
+    write(KEYS[2], ARGV[9], ARGV[10], ARGV[11])
+    isNews = true
+  end
+end
+redis.call('PUBLISH', ARGV[2], isNews and ARGV[3] or ARGV[4])
 return result
 `,
 );
@@ -196,9 +211,9 @@ export class RedisLease implements Lease {
   }
 
   async #completionArgs({ entry, negative }: Completed): Promise<readonly ScriptArgument[]> {
-    const { key, audience, names, cipher, ttl, channel, budget } = this.#parts;
+    const { key, audience, names, cipher, ttl, channel, budget, workspaceTags } = this.#parts;
     const place = { key, name: names.entry, cipher };
-    const filledAtMs = entry?.entry.requestedAtMs ?? 0;
+    const filledAtMs = entry?.entry.requestedAtMs ?? negative?.entry.requestedAtMs ?? 0;
     const workspaceId = entry === null ? null : workspaceIn(entry);
     return [
       channel.message({ end: 'stored', key, audience, filledAtMs, workspaceId }),
@@ -207,6 +222,7 @@ export class RedisLease implements Lease {
       Number(budget.isOver && entry?.entry.answer.kind === 'found'),
       ...(entry === null ? NO_ENTRY : await encodeEntry(place, entry, ttl)),
       ...(negative === null ? NO_ENTRY : await encodeEntry(place, negative, ttl)),
+      ...workspaceTags,
     ];
   }
 

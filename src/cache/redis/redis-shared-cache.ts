@@ -164,9 +164,10 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     const { forgotten } = purges;
     const names = this.#callNames(key, audience, workspaceSetOf(reader));
     const token = randomUUID();
+    const workspaceTags = workspaceTagsOf(reader);
     const call = {
       keys: [names.lease, names.failure, names.entry, names.negative],
-      args: [token, leaseMs, newerThanMs ?? '', ...workspaceTagsOf(reader)],
+      args: [token, leaseMs, newerThanMs ?? '', ...workspaceTags],
     };
     const reply = await redisSpan('cache', 'EVALSHA lease', runScript(link, ACQUIRE, call, 'Buffer'));
     if (Array.isArray(reply)) {
@@ -177,7 +178,15 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     if (typeof reply === 'number') return { status: 'taken', leaseLeftMs: reply };
     const text = Buffer.isBuffer(reply) ? reply.toString() : '';
     if (text === 'OK') {
-      const lease = new RedisLease({ ...this.#options, channel: this.#channel, key, audience, names, token });
+      const lease = new RedisLease({
+        ...this.#options,
+        channel: this.#channel,
+        key,
+        audience,
+        names,
+        token,
+        workspaceTags,
+      });
       return { status: 'acquired', lease };
     }
     const failure = parseJson(failureSchema, text);

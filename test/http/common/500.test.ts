@@ -60,11 +60,6 @@ function expectFailed(
   expect([told, Object.keys(rateLimit)]).toEqual([retryAfter, RATE_LIMIT_NAMES]);
 }
 
-/** Nothing shows whose a record is that cannot be read at all, nor its evaluation (K7a: a foreign record looks like none). */
-function expectNone(reply: Reply, { notFound }: EndpointRow): void {
-  expect([reply.status, reply.text]).toEqual([404, notFound]);
-}
-
 async function askDuring(endpoint: EndpointRow, cause: Cause, subject: Subject): Promise<Reply> {
   const { ask } = await readerOf(gateway, endpoint, { subject });
   const end = cause(gateway.store);
@@ -88,8 +83,7 @@ test('S2: the store does not answer in time', async () => {
 describe.each(ENDPOINTS)('$name', (endpoint) => {
   test.each(TROUBLES)('S1, S2, S3: the store %s', async (_what, cause, failure) => {
     const reply = await askDuring(endpoint, cause, putSubject(gateway.store));
-    if (failure === MALFORMED && endpoint.resource !== 'list') expectNone(reply, endpoint);
-    else expectFailed(reply, endpoint, failure);
+    expectFailed(reply, endpoint, failure);
   });
 });
 
@@ -105,11 +99,10 @@ describe.each(SINGLE_READS)('$name', (endpoint) => {
     expectFailed(await ask(), endpoint, { text: TEXTS.garbled });
   });
 
-  test('a record that does not say whose it is: a part is its evaluation’s, anything else nobody’s', async () => {
+  test('a record that does not say whose it is fails for its reader', async () => {
     const { subject, ask } = await readerOf(gateway, endpoint);
     table.set(idOf(subject), { ...Object(table.get(idOf(subject))), workspaceId: undefined });
-    if (['evaluation', 'rubric'].includes(endpoint.resource)) expectNone(await ask(), endpoint);
-    else expectFailed(await ask(), endpoint, MALFORMED);
+    expectFailed(await ask(), endpoint, MALFORMED);
   });
 });
 

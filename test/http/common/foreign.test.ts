@@ -133,25 +133,22 @@ describe.each(SINGLE_READS)('$name', (endpoint) => {
     for (const reply of [after, await during]) expect([reply.status, reply.text]).toEqual([absent.status, absent.text]);
   });
 
-  test("C4: a record that the store says is another workspace's never takes the place of a good one", async () => {
+  test('C4: nothing outlives an answer that names another workspace, and the record is back when the store says so', async () => {
     const { mine, theirs, probe, own } = await createProber(endpoint);
     const first = await probe(mine);
     expect(first.status).toBe(200);
-    gateway.clock.advance(ONLY_ON_ERROR);
+    gateway.clock.advance(endpoint.resource === 'transcript' ? 26 * 60 * MINUTE : ONLY_ON_ERROR);
     const mend = alter(endpoint, mine, { workspaceId: theirs.workspaceId });
-    const kept = await probe(mine);
-    expect(kept.status).toBe(200);
-    expect(kept.text).toBe(first.text);
+    const gone = await probe(mine);
+    expect([gone.status, gone.text]).toEqual([404, endpoint.notFound]);
+    const recover = gateway.store.fail(503);
+    gateway.clock.advance(NOT_FOUND_MS);
+    expect((await probe(mine)).status).toBe(500);
+    recover();
     mend();
     gateway.clock.advance(NOT_FOUND_MS);
     const again = await probe(mine);
-    expect(again.text).toBe(first.text);
-    const cold = await createProber(endpoint);
-    const mendCold = alter(endpoint, cold.mine, { workspaceId: cold.theirs.workspaceId });
-    expect((await cold.probe(cold.mine)).status).toBe(404);
-    mendCold();
-    gateway.clock.advance(NOT_FOUND_MS);
-    expect((await cold.probe(cold.mine)).status).toBe(200);
+    expect([again.status, again.text]).toEqual([200, first.text]);
     expect((await own()).status).toBe(200);
   });
 
@@ -187,6 +184,8 @@ const PARTS: Readonly<Record<string, string>> = {
   dealInsights: '/deal-insights',
 };
 
+const UNREADABLE: unknown = expect.objectContaining({ 'x-error-code': 'record_malformed' });
+
 /** The store sends what no process can read as the record, until the returned function is called. */
 function makeUnreadable(endpoint: EndpointRow, subject: Subject): () => void {
   const match = new RegExp(`/${idOf(endpoint, subject)}${PARTS[endpoint.resource] ?? ''}$`);
@@ -197,7 +196,7 @@ function makeUnreadable(endpoint: EndpointRow, subject: Subject): () => void {
 describe.each(SINGLE_READS)('$name, if the record cannot be read', (endpoint) => {
   const isPart = PARTS[endpoint.resource] !== undefined;
 
-  test('K7a: a foreign one is none, first and after; to its owner a part is a 500, anything else none', async () => {
+  test('K7a, S2: to its owner it is a failure, never none; a foreign part is none, anything else fails for all', async () => {
     const { theirs, own, look } = await createProber(endpoint);
     const mend = makeUnreadable(endpoint, theirs);
     const madeUp = newSubject();
@@ -205,12 +204,30 @@ describe.each(SINGLE_READS)('$name, if the record cannot be read', (endpoint) =>
       const none = await look(madeUp);
       expect(none).toMatchObject({ status: 404, text: endpoint.notFound, calls });
       // Whose a part is, its evaluation says.
-      expect(await look(theirs)).toEqual({ ...Object(none), calls: isPart ? 2 * calls : calls });
+      const failed = { status: 500, headers: UNREADABLE, calls };
+      expect(await look(theirs)).toMatchObject(isPart ? { ...Object(none), calls: 2 * calls } : failed);
     }
-    expect((await own()).status).toBe(isPart ? 500 : 404);
+    const failed = await own();
+    expect([failed.status, failed.headers['x-error-code'], failed.headers['retry-after']]).toEqual([
+      500,
+      'record_malformed',
+      undefined,
+    ]);
     mend();
     gateway.clock.advance(NOT_FOUND_MS);
     expect((await own()).status).toBe(200);
+  });
+
+  test('S2: it is remembered as a failure, for a second and the set that asked', async () => {
+    const { theirs, own } = await createProber(endpoint);
+    makeUnreadable(endpoint, theirs);
+    const before = gateway.store.calls();
+    for (let i = 0; i < 2; i += 1) expect((await own()).status).toBe(500);
+    const calls = gateway.store.calls() - before;
+    gateway.clock.advance(1000);
+    expect((await own()).status).toBe(500);
+    // The evaluation of a part is known by then.
+    expect(gateway.store.calls() - before).toBe(calls + 1);
   });
 
   test('C4: a copy that has shown it among the reader’s is served on', async () => {
@@ -221,6 +238,17 @@ describe.each(SINGLE_READS)('$name, if the record cannot be read', (endpoint) =>
     expect((await own()).headers['cache-status']).toMatch(/stale/);
     mend();
   });
+});
+
+test('K7a: a part is a failure for whoever asks if its evaluation cannot be read either', async () => {
+  for (const endpoint of SINGLE_READS.filter(({ resource }) => PARTS[resource] !== undefined)) {
+    const { theirs, own, look } = await createProber(endpoint);
+    const evaluation = SINGLE_READS.find(({ resource }) => resource === 'evaluation') ?? endpoint;
+    const mend = [makeUnreadable(endpoint, theirs), makeUnreadable(evaluation, theirs)];
+    expect(await look(theirs)).toMatchObject({ status: 500, headers: UNREADABLE, calls: 2 });
+    expect((await own()).status).toBe(500);
+    for (const each of mend) each();
+  }
 });
 
 test('K7a: of an evaluation only the id and the workspace are needed to say whose a part is', async () => {

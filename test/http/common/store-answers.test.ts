@@ -105,8 +105,7 @@ describe('the size of an answer', () => {
   ])('may be upstream.maxResponse after decoding, and not a byte more: %s', async (_what, encode, headers) => {
     expect((await readAs(GET_CALL, (of) => encode(padded(of, MAX_BYTES)), headers)).status).toBe(200);
     const tooLarge = await readAs(GET_CALL, (of) => encode(padded(of, MAX_BYTES + 1)), headers);
-    // Nothing shows whose it is (K7a: a foreign record looks like none).
-    expect(tooLarge.status).toBe(404);
+    expect(tooLarge.status).toBe(500);
     expect(await gateway.failureOf(tooLarge)).toMatch(/^the store's evaluation \S+ is larger than 3000000 bytes$/);
   });
 
@@ -181,7 +180,7 @@ describe('bytes that are not UTF-8', () => {
     ['a sequence that is cut off', [0xf0, 0x9f]],
   ])('make a record one that cannot be read, which a line names: %s', async (_what, bytes) => {
     const reply = await readAs(GET_CALL, (of) => withBytes(titled(of), bytes));
-    expect([reply.status, reply.headers['x-error-code']]).toEqual([404, 'not_found']);
+    expect([reply.status, reply.headers['x-error-code']]).toEqual([500, 'record_malformed']);
     expect(await gateway.failureOf(reply)).toMatch(
       /^the store's evaluation ev_\S+ holds bytes that are not UTF-8 \(at byte \d+\)$/,
     );

@@ -13,7 +13,6 @@ import {
 } from '../../support/upstream-settings.ts';
 
 /** Nothing shows whose a record is that cannot be read at all (K7a: a foreign record looks like none). */
-const NO_CALL = 'There is no such call.';
 const BROKEN = 'the connection to the store failed';
 const TOO_DEEP = "the store's evaluation % is nested deeper than 64 levels";
 
@@ -22,10 +21,10 @@ const FAILURES: Partial<Record<Misbehaviour, readonly [told: string, logged: str
   html: [TEXTS.garbled, "the store's answer is markup, not JSON"],
   'empty-body': [TEXTS.garbled, "the store's answer is empty"],
   'cut-off-json': [TEXTS.garbled, "the store's answer is not JSON"],
-  'deep-arrays': [NO_CALL, TOO_DEEP],
-  'deep-objects': [NO_CALL, TOO_DEEP],
-  'deep-insights': [NO_CALL, TOO_DEEP],
-  'many-values': [NO_CALL, "the store's evaluation % has more than 250000 values"],
+  'deep-arrays': [TEXTS.malformed, TOO_DEEP],
+  'deep-objects': [TEXTS.malformed, TOO_DEEP],
+  'deep-insights': [TEXTS.malformed, TOO_DEEP],
+  'many-values': [TEXTS.malformed, "the store's evaluation % has more than 250000 values"],
   'many-faults': [TEXTS.malformed, "the store's evaluation % is malformed at people"],
   'broken-gzip': [TEXTS.garbled, 'the body cannot be decoded (Z_DATA_ERROR)'],
   'half-gzip': [TEXTS.garbled, 'the body cannot be decoded (Z_BUF_ERROR)'],
@@ -33,8 +32,8 @@ const FAILURES: Partial<Record<Misbehaviour, readonly [told: string, logged: str
   redirect: [TEXTS.failing, 'the store answered with 302 (evaluation)'],
   'redirect-loop': [TEXTS.failing, 'the store answered with 307 (evaluation)'],
   'wrong-id': [TEXTS.garbled, 'the store answered for another id than evaluation % (at _id)'],
-  'endless-body': [NO_CALL, "the store's evaluation % is larger than 8000000 bytes"],
-  'gzip-bomb': [NO_CALL, "the store's evaluation % is larger than 8000000 bytes"],
+  'endless-body': [TEXTS.malformed, "the store's evaluation % is larger than 8000000 bytes"],
+  'gzip-bomb': [TEXTS.malformed, "the store's evaluation % is larger than 8000000 bytes"],
   'endless-gzip': [TEXTS.garbled, 'the body has far more bytes than what it holds'],
   'endless-error': [TEXTS.failing, 'the store answered with 503 (evaluation)'],
   'slow-error': [TEXTS.failing, 'the store answered with 503 (evaluation)'],
@@ -73,7 +72,7 @@ async function expectBorne(
   const failed = await gateway.read(cold);
   const kept = await gateway.read(held);
   mend();
-  expect([failed.status, failed.json]).toEqual([told === NO_CALL ? 404 : 500, { error: { message: told } }]);
+  expect([failed.status, failed.json]).toEqual([500, { error: { message: told } }]);
   expect(await gateway.failureOf(failed)).toContain(logged.replace('%', cold));
   expect([kept.status, kept.text]).toEqual([200, copy.text]);
   expect(kept.headers['cache-status']).toMatch(/; detail=stale-if-error$/);
@@ -85,13 +84,10 @@ const patient = await forFile(openUpstreamGateway());
 const impatient = await forFile(openUpstreamGateway({ timeout: '500ms' }));
 
 describe('a store that answers', () => {
-  test.each(Object.entries(FAILURES))(
-    'S1, S2, C2: %s is a 500, or a 404 if it cannot be told whose it is, or the copy that is held',
-    async (way, expected) => {
-      const known = MISBEHAVIOURS.find((name) => name === way) ?? 'html';
-      await expectBorne(patient, known, { told: expected?.[0] ?? '', logged: expected?.[1] ?? '' });
-    },
-  );
+  test.each(Object.entries(FAILURES))('S1, S2, C2: %s is a 500, or the copy that is held', async (way, expected) => {
+    const known = MISBEHAVIOURS.find((name) => name === way) ?? 'html';
+    await expectBorne(patient, known, { told: expected?.[0] ?? '', logged: expected?.[1] ?? '' });
+  });
 
   test.each(LATE)('S2: %s is ended by upstream.timeout, which holds for the whole answer', async (way) => {
     await expectBorne(impatient, way, { told: TEXTS.timeout, logged: 'the store gave no whole answer within 500 ms' });
@@ -147,7 +143,7 @@ test.each([
 ] as const)('the connection that carries %s is closed', async (way) => {
   const gateway = await startUpstreamGateway();
   gateway.store.setFaults({ misbehave: way });
-  expect((await gateway.read('ev_1')).status).toBe(FAILURES[way]?.[0] === NO_CALL ? 404 : 500);
+  expect((await gateway.read('ev_1')).status).toBe(500);
   await vi.waitFor(() => expect(gateway.store.openConnections).toBe(0));
   expect(gateway.store.connections).toBe(1);
 });

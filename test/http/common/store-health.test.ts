@@ -20,7 +20,7 @@ test('a store that was not asked is unknown, and one that answered is well, what
   await gateway.read('none');
   expect(await healthOf(gateway)).toEqual(ok('last call was answered: status 404'));
   gateway.store.evaluations.set('broken', { _id: 'broken' });
-  expect((await gateway.read('broken')).status).toBe(404);
+  expect((await gateway.read('broken')).status).toBe(500);
   expect(await healthOf(gateway)).toEqual(ok('last call was answered: status 200'));
   gateway.clock.advance(2 * 3_600_000);
   await gateway.read(id);

@@ -11,6 +11,7 @@ import { anEvaluation } from '../../support/records.ts';
 
 const A = '11111111-1111-4111-8111-111111111111';
 const B = '22222222-2222-4222-8222-222222222222';
+const C = '33333333-3333-4333-8333-333333333333';
 const SECOND = 1000;
 const STALE_MS = 20 * 60 * SECOND;
 const NOT_FOUND_MS = 15 * SECOND;
@@ -161,8 +162,7 @@ describe('K7a: nothing of another set is noticed', () => {
       const step = async (process: Process, ...workspaceIds: string[]): Promise<void> => {
         const before = world.calls.length;
         const [seen] = await readAll([process, aReader(...workspaceIds)]);
-        for (const call of world.calls.slice(before))
-          await (kind === 'absent' ? call.absent() : call.found('33333333-3333-4333-8333-333333333333'));
+        for (const call of world.calls.slice(before)) await (kind === 'absent' ? call.absent() : call.found(C));
         await world.time.advance(1);
         const isInMemory = process.memory.negative(REQUEST.key, { workspaceIds }) !== null;
         steps.push([
@@ -244,7 +244,7 @@ describe('K7a: nothing of another set is noticed', () => {
     await readAll([there, aReader(A)], [there, aReader(B)]);
     for (const call of world.calls) await call.absent();
     await world.time.advance(SECOND);
-    const [both] = await readAll([here, aReader(A, '33333333-3333-4333-8333-333333333333')]);
+    const [both] = await readAll([here, aReader(A, C)]);
     await world.calls.at(-1)?.found(A);
     expect(both?.what).toBe('A title');
     expect(there.memory.negative(REQUEST.key, aReader(A))).toBeNull();
@@ -269,24 +269,30 @@ describe('a renewal whose answer is not for all who wait for it', () => {
   test.each([
     ['remembered', {}],
     ['not remembered', { notFound: ALL_ZERO }],
-  ])('C4: the record is said to be of others (%s): the copy is served on to all who wait', async (_what, ttl) => {
+  ])('C4: the record is said to be of others (%s): the copy is served to nobody any more', async (_what, ttl) => {
     Object.assign(world.ttl, ttl);
     await fill(here, A);
+    await fill(there, A).catch(() => undefined);
     await world.time.advance(3 * 3600 * SECOND);
     world.calls.splice(0);
     const reads = await readAll([here, aReader(A)], [here, aReader(A, B)], [there, aReader(A)]);
-    await world.calls[0]?.found('33333333-3333-4333-8333-333333333333');
-    await world.time.advance(SECOND);
-    expect(whats(reads)).toEqual(['Old', 'Old', 'Old']);
+    for (let i = 0; i < world.calls.length; i += 1) await world.calls[i]?.found(C);
+    expect(whats(reads)).toEqual(['none', 'none', 'none']);
+    await readAll([here, aReader(A)], [here, aReader(A, C)], [there, aReader(A)]);
+    for (const call of world.calls) await call.fail(DOWN);
+    expect(here.memory.peek(REQUEST.key)?.entry.answer.kind).not.toBe('found');
+    expect(world.redis.entries.get(REQUEST.key)?.entry.answer.kind).not.toBe('found');
   });
 
-  test('C4: while that is remembered a stale copy is served on, and the store not asked again', async () => {
+  test('C4: a refresh behind a stale copy ends it for all who may see it, everywhere', async () => {
     await fill(here, A);
+    await readAll([there, aReader(A)]);
     await world.time.advance(STALE_MS);
-    await readAll([here, aReader(A)]);
-    await world.calls[1]?.found('33333333-3333-4333-8333-333333333333');
-    expect(whats(await readAll([here, aReader(A)]))).toEqual(['Old']);
-    expect(world.calls).toHaveLength(2);
+    expect(whats(await readAll([here, aReader(A, B)]))).toEqual(['Old']);
+    await world.calls[1]?.found(C);
+    const reads = await readAll([here, aReader(A)], [there, aReader(A)], [there, aReader(A, B)]);
+    for (const call of world.calls.slice(2)) await call.found(C);
+    expect(whats(reads)).toEqual(['none', 'none', 'none']);
   });
 
   test('it failed on a record that only some see: the others, whose copy is over by then, find none', async () => {
@@ -783,17 +789,18 @@ describe('Redis fails', () => {
   });
 
   test('nor an older entry that there is none', async () => {
-    await fill(here, A);
-    await world.time.advance(3 * 3600 * SECOND);
-    for (const failing of [[], ['complete']]) {
+    const seen: string[] = [];
+    for (const failing of [[], ['complete'], ['lookUp', 'acquire'], ['lookUp', 'acquire']]) {
       here.shared.failing = failing;
-      await world.time.advance(NOT_FOUND_MS);
-      await readAll([here, aReader(A)]);
-      await world.calls.at(-1)?.found('33333333-3333-4333-8333-333333333333');
+      await world.time.advance(failing.length === 2 ? 1 : NOT_FOUND_MS);
+      world.redis.leases.clear();
+      const before = world.calls.length;
+      const reads = await readAll([here, aReader(A)]);
+      for (const call of world.calls.slice(before)) await call.found(C);
+      seen.push(...whats(reads));
     }
-    world.redis.leases.clear();
-    for (let i = 0; i < 2; i += 1) expect(whats(await readAll([here, aReader(A)]))).toEqual(['Old']);
-    expect(world.calls).toHaveLength(3);
+    expect(seen).toEqual(['none', 'none', 'none', 'none']);
+    expect(world.calls).toHaveLength(2);
   });
 
   test('each process then asks for itself', async () => {
