@@ -202,6 +202,7 @@ function openCache(options: BackendOptions, { redis, audit, ...parts }: CachePar
     ...options,
     ...parts,
     maxBytes: config.cache.redisBytes,
+    maxAnswerBytes: config.upstream.maxResponseBytes,
     store: store.identity,
     onFailed: (operation, error) => logger.warn({ operation, err: error }, CACHE_FAILURES[operation]),
     onUndecryptable: ({ reason, message }) => {

@@ -41,7 +41,7 @@ const HELP = {
   evalgate_cache_misses_total: 'Reads that the cache could not answer, by reason.',
   evalgate_cache_reads_total: 'Reads through the cache, by outcome and tier of the entry.',
   evalgate_cache_undecryptable_total:
-    'Copies in Redis that could not be decrypted and counted as none, by reason: unknown-key (of a key that CACHE_ENCRYPTION_KEYS lacks), altered.',
+    'Copies in Redis that could not be decrypted and counted as none, by reason: unknown-key (of a key that CACHE_ENCRYPTION_KEYS lacks), altered, unencrypted (stored by a process without keys, or by somebody else).',
   evalgate_config_last_reload_successful: '1 if the configuration that was read last is in force, 0 if it was invalid.',
   evalgate_config_last_success_timestamp_seconds: 'When the configuration in force was read, Unix time.',
   evalgate_config_reloads_total:

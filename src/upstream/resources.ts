@@ -31,7 +31,7 @@ import {
 } from '../domain/records.ts';
 import { hasReport, REPORT_EMAIL_PATH } from '../domain/report.ts';
 import { invalidResponse, malformed } from './store-error.ts';
-import { faultyMember, hasOpenObject, memberOf, validatorOf, workspaceIdOf } from './validation.ts';
+import { faultyMember, hasOpenObject, memberOf, type Validation, validatorOf, workspaceIdOf } from './validation.ts';
 
 /** The resources that are cached, each with TTLs of its own. */
 export const RESOURCE_KINDS = ['list', 'evaluation', 'transcript', 'scorecard', 'rubric', 'dealInsights'] as const;
@@ -77,8 +77,10 @@ export interface Resource<P, R> {
 
 /** A resource whose answers are cached. */
 export interface CachedResource<P, R> extends Resource<P, R> {
-  /** A record as it was parsed, to check what is read back from Redis. */
+  /** A record as it was parsed. */
   readonly schema: z.ZodType<R>;
+  /** Checks such a record in steps, when it is read back from Redis. */
+  validate(value: unknown): Promise<Validation<R>>;
   /** The bytes that a record takes in memory, for each byte of its JSON. */
   readonly memoryFactor: number;
   /** The tag of the id, which copies are purged by; null for what has no id. */
@@ -137,12 +139,15 @@ const AS_OBJECTS = 2;
 const pageSchema = z.object({ items: z.custom<readonly unknown[]>(Array.isArray), total: z.int().nonnegative() });
 const validateEvaluation = validatorOf(evaluationSchema);
 
+/** A page as it was parsed. `omitted` is missing in pages of older releases. */
+const parsedPageSchema = pageSchema.extend({ omitted: z.int().nonnegative().default(0) });
+
 /** One page is one answer. One faulty record costs itself, never the page; a foreign one costs the page. */
 const list: CachedResource<ListQuery, EvaluationPage> = {
   name: 'list',
   template: `${ROOT}/evaluations`,
-  // 0 in pages of older releases.
-  schema: pageSchema.extend({ items: z.array(evaluationSchema), omitted: z.int().nonnegative().default(0) }),
+  schema: parsedPageSchema.extend({ items: z.array(evaluationSchema) }),
+  validate: validatePage,
   memoryFactor: AS_OBJECTS,
   idTag: null,
   // A list that matches nothing is an empty one, so a 404 is a failure whatever its code.
@@ -232,6 +237,7 @@ function defineRecord<K extends '_id' | 'evaluationId', R extends Readonly<Recor
     name,
     template,
     schema,
+    validate,
     memoryFactor,
     idTag,
     absentCodes: ['NOT_FOUND', 'NOT_READY'],
@@ -341,6 +347,21 @@ async function parseList(
   }
   onListed({ records: sent.length, leftOut });
   return { items: [...kept.values()].toSorted(newestFirst), omitted: sent.length - kept.size, total };
+}
+
+/** A page as it was parsed: one faulty record is the page's fault. */
+async function validatePage(value: unknown): Promise<Validation<EvaluationPage>> {
+  const page = parsedPageSchema.safeParse(value);
+  if (!page.success) return { ok: false, path: faultyMember(page.error) };
+  const yieldToEventLoop = createYield();
+  const items: EvaluationRecord[] = [];
+  for (const [index, item] of page.data.items.entries()) {
+    await yieldToEventLoop();
+    const validation = await validateEvaluation(item);
+    if (!validation.ok) return { ok: false, path: `items.${index}.${validation.path}` };
+    items.push(validation.record);
+  }
+  return { ok: true, record: { ...page.data, items } };
 }
 
 const identifiedSchema = z.object({ _id: z.string().regex(ID_PATTERN) });

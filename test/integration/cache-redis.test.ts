@@ -51,6 +51,7 @@ async function createProcess() {
       purges: Object.assign(log, { isKnown: true, noteSwept }),
       budget,
       leaseMs: LEASE_MS,
+      maxAnswerBytes: 8_000_000,
       clock: time,
       timers: time,
       onBroken: (error) => {

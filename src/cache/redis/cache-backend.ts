@@ -19,6 +19,8 @@ export interface CacheBackendOptions extends Omit<RedisBudgetOptions, 'names'>, 
   readonly store: string;
   /** Encrypts the records that are stored in the cache Redis. */
   readonly cipher: RecordCipher;
+  /** The longest answer of the store that is accepted. */
+  readonly maxAnswerBytes: number;
   /** The memory tier of this process. It is not used while changes may be missed (C8: memory is dropped then). */
   readonly memory: MemoryTier;
   /**

@@ -1,10 +1,11 @@
 /**
  * Encryption of cached records in Redis: AES-256-GCM, a random nonce per entry. Encrypted is an entry's body, the record;
  * its name and its metadata, which scripts read, stay readable and are authenticated with it, so that no body passes for
- * that of another entry. A negative entry has no body.
+ * that of another entry. A negative entry has no body: its metadata hold what authenticates them.
  *
- * What it does not do: whoever can write to Redis can put an entry there that is not encrypted, which is read, because
- * processes without keys (0.2, or in the middle of a rollout) store such entries.
+ * With keys, an entry that is not encrypted is no entry, whoever has put it there. So nobody who can write to Redis but has no
+ * key can make a gateway serve a record, or the lack of one, that the store never sent. What such a writer can do: delete
+ * entries, bring back older ones under their own names, and let calls fail for a second.
  */
 import { createCipheriv, createDecipheriv, hash, type KeyObject, randomBytes } from 'node:crypto';
 
@@ -13,8 +14,11 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const KEY_ID_LENGTH = 8;
 
-/** `unknown-key`: no key here has encrypted it. `altered`: it is not what was encrypted under that name. */
-export const UNDECRYPTABLE_REASONS = ['unknown-key', 'altered'] as const;
+/**
+ * `unknown-key`: no key here has encrypted it. `altered`: it is not what was encrypted under that name. `unencrypted`: a
+ * process without keys has stored it, or somebody else.
+ */
+export const UNDECRYPTABLE_REASONS = ['unknown-key', 'altered', 'unencrypted'] as const;
 
 /** An entry that counts as none. The message names no value. */
 export class UndecryptableError extends Error {
@@ -60,8 +64,14 @@ export class RecordCipher {
     return Buffer.concat([nonce, cipher.update(body), cipher.final(), cipher.getAuthTag()]);
   }
 
-  /** Throws UndecryptableError. */
-  decrypt(keyId: string, sealed: Buffer, envelope: Envelope): Buffer {
+  /** The body of an entry, which is encrypted if it names a key. Throws UndecryptableError, also if it should be. */
+  open(keyId: string | undefined, body: Buffer, envelope: Envelope): Buffer {
+    if (keyId !== undefined) return this.#decrypt(keyId, body, envelope);
+    if (this.keyId === null) return body;
+    throw new UndecryptableError('unencrypted', 'it is not encrypted, and CACHE_ENCRYPTION_KEYS is set');
+  }
+
+  #decrypt(keyId: string, sealed: Buffer, envelope: Envelope): Buffer {
     const key = this.#key(keyId);
     try {
       const nonce = sealed.subarray(0, NONCE_BYTES);

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { zstdCompress, zstdDecompress, zstdDecompressSync } from 'node:zlib';
 import { z } from 'zod';
 import { parseJson as parseExactJson } from '../../upstream/json.ts';
-import { type CachedResource, RESOURCE_KINDS, type ResourceKind, RESOURCES } from '../../upstream/resources.ts';
+import { RESOURCE_KINDS, type ResourceKind, RESOURCES } from '../../upstream/resources.ts';
 import type { Absent, Found } from '../../upstream/store.ts';
 import { classOf, Entry, type FetchStamp, type StoredEntry } from '../entry.ts';
 import type { Tagged } from '../purge-log.ts';
@@ -49,7 +49,13 @@ const answerSchema = z.discriminatedUnion('kind', [
     /** The key with which the body is encrypted, after it was coded; none if it is not. */
     keyId: z.string().optional(),
   }),
-  z.object({ kind: z.literal('absent'), code: z.enum(['NOT_FOUND', 'NOT_READY']) }),
+  z.object({
+    kind: z.literal('absent'),
+    code: z.enum(['NOT_FOUND', 'NOT_READY']),
+    keyId: z.string().optional(),
+    /** Authenticates all other metadata by that key, in base64. */
+    seal: z.base64().optional(),
+  }),
 ]);
 
 /** `filledAtMs` and `fetchedAtMs` are an entry's `requestedAtMs` and `receivedAtMs`, `position` its `epoch`. */
@@ -65,6 +71,7 @@ const metaSchema = z.object({
 });
 type Meta = z.output<typeof metaSchema>;
 type FoundMeta = Extract<Meta['answer'], { kind: 'found' }>;
+type AbsentMeta = Extract<Meta['answer'], { kind: 'absent' }>;
 
 /** The place of an entry in Redis. */
 export interface EntryPlace {
@@ -73,6 +80,19 @@ export interface EntryPlace {
   readonly name: string;
   readonly cipher: RecordCipher;
 }
+
+/** How an entry there is read. */
+export interface EntryReading extends EntryPlace {
+  /** The longest answer of the store that is accepted (`upstream.maxResponse`). */
+  readonly maxAnswerBytes: number;
+  /** Called for what is broken: with an UndecryptableError if no key can read it. */
+  readonly onBroken: (error: Error) => void;
+}
+
+/** A list of all workspaces of a key, with its tags, has some 15 kB. */
+const MAX_META_BYTES = 64 * 1024;
+/** What is kept of an answer is hardly longer than the answer, unless it is of numbers such as 1e20. */
+const MAX_GROWTH = 2;
 
 /** The arguments with which scripts write an entry. Scripts read `filledAtMs`, `fetchedAtMs` and `position` of `meta`. */
 export type EntryArgs = readonly [meta: string, body: Buffer, keepMs: number];
@@ -95,14 +115,19 @@ export async function encodeEntry(
     position: epoch,
   } as const;
   const write = (answer: Meta['answer']): string => JSON.stringify({ ...about, answer } satisfies Meta);
-  if (entry.answer.kind === 'absent') return [write(entry.answer), NO_BYTES, keepMs];
+  const { keyId } = cipher;
+  if (entry.answer.kind === 'absent') {
+    if (keyId === null) return [write(entry.answer), NO_BYTES, keepMs];
+    const answer = { ...entry.answer, keyId };
+    const seal = cipher.encrypt(keyId, NO_BYTES, { name, meta: write(answer) }).toString('base64');
+    return [write({ ...answer, seal }), NO_BYTES, keepMs];
+  }
   const { record, etag, bytes } = entry.answer;
   const plain = Buffer.from(JSON.stringify(record));
   const isCompressed = plain.length >= COMPRESS_FROM_BYTES;
   const coding = isCompressed ? 'zstd' : 'identity';
   const body = isCompressed ? await compress(plain) : plain;
   const found = { kind: 'found', etag, bytes, coding, decodedBytes: plain.length } as const;
-  const { keyId } = cipher;
   if (keyId === null) return [write(found), body, keepMs];
   const meta = write({ ...found, keyId });
   return [meta, cipher.encrypt(keyId, body, { name, meta }), keepMs];
@@ -144,18 +169,16 @@ function keptMs(ttls: readonly number[]): number {
   return Math.min(MAX_KEPT_MS, Math.max(LEAST_KEPT_MS, wholeMs));
 }
 
-/**
- * The entry in the two fields of its hash; null if there is none, or if it is broken, which is reported: with an
- * UndecryptableError if no key can read it.
- */
+/** The entry in the two fields of its hash; null if there is none, or if it is broken, which is reported. */
 export async function decodeEntry(
-  { key, name, cipher }: EntryPlace,
+  place: EntryReading,
   [metaField, body]: readonly unknown[],
-  onBroken: (error: Error) => void,
 ): Promise<StoredEntry | null> {
+  const { key } = place;
   if (!Buffer.isBuffer(metaField)) return null;
-  const meta = metaField.toString();
   try {
+    if (metaField.length > MAX_META_BYTES) throw new RangeError('its metadata are too long');
+    const meta = metaField.toString();
     const {
       kind,
       filledAtMs,
@@ -168,12 +191,13 @@ export async function decodeEntry(
     if (about.key !== key) throw new RangeError(`it is the entry of ${about.key}`);
     if (answer.kind === 'found' && !Buffer.isBuffer(body)) return null;
     const bytes = Buffer.isBuffer(body) ? body : NO_BYTES;
-    const open = ({ keyId }: FoundMeta): Buffer =>
-      keyId === undefined ? bytes : cipher.decrypt(keyId, bytes, { name, meta });
-    const read = answer.kind === 'absent' ? answer : await readFound({ key, kind, answer }, open(answer));
+    const read =
+      answer.kind === 'absent'
+        ? readAbsent(answer, meta, place)
+        : await readFound({ kind, answer, bytes }, meta, place);
     return { kind, entry: new Entry(read, filledAtMs), tags, epoch: position, receivedAtMs };
   } catch (error) {
-    onBroken(asBroken(key, error));
+    place.onBroken(asBroken(key, error));
     return null;
   }
 }
@@ -193,15 +217,35 @@ export function decodeTagged(
   }
 }
 
+/** Throws UndecryptableError. The seal is the last of the metadata that it is made of. */
+function readAbsent({ code, keyId, seal = '' }: AbsentMeta, meta: string, { name, cipher }: EntryPlace): Absent {
+  cipher.open(keyId, Buffer.from(seal, 'base64'), { name, meta: meta.replace(`,"seal":"${seal}"`, '') });
+  return { kind: 'absent', code };
+}
+
+interface FoundFields {
+  readonly kind: ResourceKind;
+  readonly answer: FoundMeta;
+  readonly bytes: Buffer;
+}
+
+/** Rejects if it is no record of that key, or one that the store could not have sent. Takes its time in steps. */
 async function readFound(
-  { key, kind, answer }: { readonly key: string; readonly kind: ResourceKind; readonly answer: FoundMeta },
-  bytes: Buffer,
-): Promise<Found<unknown> | Absent> {
-  const { schema, isExact }: Pick<CachedResource<never, unknown>, 'schema' | 'isExact'> = RESOURCES[kind];
-  const plain = await decodeBody(answer, bytes);
-  const record = schema.parse(isExact ? await parseExactJson(plain, { isExact }) : JSON.parse(plain.toString()));
+  { kind, answer, bytes }: FoundFields,
+  meta: string,
+  { key, name, cipher, maxAnswerBytes }: EntryReading,
+): Promise<Found<unknown>> {
+  if (Math.max(answer.bytes, answer.decodedBytes / MAX_GROWTH, bytes.length / MAX_GROWTH) > maxAnswerBytes) {
+    throw new RangeError(`it is of an answer larger than ${maxAnswerBytes} bytes`);
+  }
+  const plain = await decodeBody(answer, cipher.open(answer.keyId, bytes, { name, meta }));
+  const resource = RESOURCES[kind];
+  const validation = await resource.validate(await parseExactJson(plain, resource));
+  if (!validation.ok) throw new RangeError(`wrong at ${validation.path}`);
+  const { record } = validation;
   if (!isOfKey(kind, key, record)) throw new RangeError('the record is of another id');
-  return { kind: 'found', record, etag: answer.etag, bytes: answer.bytes };
+  // Memory is reckoned by it, so it is not believed to be less than what is there.
+  return { kind: 'found', record, etag: answer.etag, bytes: Math.max(answer.bytes, plain.length) };
 }
 
 /**

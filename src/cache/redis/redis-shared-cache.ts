@@ -27,7 +27,7 @@ import {
   decodeTagged,
   encodeEntry,
   ENTRY_LUA,
-  type EntryPlace,
+  type EntryReading,
   parseJson,
   retentionOf,
 } from './entry-format.ts';
@@ -35,7 +35,8 @@ import { FlightChannel, type FlightChannelOptions } from './flight-channel.ts';
 import type { SharedPurgeLog } from './state-sync.ts';
 import { ACQUIRE, type CallNames, failureSchema, type LeaseOptions, RedisLease } from './leases.ts';
 
-export interface RedisSharedCacheOptions extends LeaseOptions, Omit<FlightChannelOptions, 'cache'> {
+export interface RedisSharedCacheOptions
+  extends LeaseOptions, Omit<FlightChannelOptions, 'cache'>, Pick<EntryReading, 'maxAnswerBytes'> {
   readonly clock: Clock;
   readonly memory: MemoryTier;
   /** Until it was read once, nothing that is shared can be judged, nor anything added to it. */
@@ -125,9 +126,9 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
 
   async get(key: string): Promise<StoredEntry | null> {
     this.#assertUsable();
-    const { cache: link, names, onBroken } = this.#options;
+    const { cache: link, names } = this.#options;
     const fields = await link.run((client) => client.hmgetBuffer(names.of(key).entry, 'meta', 'body'));
-    return await decodeEntry(this.#placeOf(key), fields, onBroken);
+    return await decodeEntry(this.#placeOf(key), fields);
   }
 
   async lookUp(key: string, reader: Pick<Reader, 'workspaceIds'>): Promise<Shared> {
@@ -268,10 +269,10 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     );
     let isBroken = false;
     const place = this.#placeOf(key);
-    const entry = await decodeEntry(place, [meta, body], () => (isBroken = true));
+    const entry = await decodeEntry({ ...place, onBroken: () => (isBroken = true) }, [meta, body]);
     return {
       entry: kept(entry, keptMs, meta, body),
-      negative: kept(await decodeEntry(place, [negativeMeta], () => {}), negativeKeptMs, negativeMeta),
+      negative: kept(await decodeEntry({ ...place, onBroken: () => {} }, [negativeMeta]), negativeKeptMs, negativeMeta),
       isBroken,
     };
   }
@@ -303,12 +304,11 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
 
   /** The reply of a script: the fields of the entry, when the answer was requested instead, the negative entry's meta. */
   async #decode(key: string, [meta, body, replacedAtMs, negative]: readonly unknown[]): Promise<Shared> {
-    const { onBroken } = this.#options;
     const place = this.#placeOf(key);
     return {
-      entry: await decodeEntry(place, [meta, body], onBroken),
+      entry: await decodeEntry(place, [meta, body]),
       replacedAtMs: Buffer.isBuffer(replacedAtMs) ? Number(replacedAtMs.toString()) : null,
-      negative: await decodeEntry(place, [negative], onBroken),
+      negative: await decodeEntry(place, [negative]),
     };
   }
 
@@ -320,9 +320,9 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     memory.deleteOlder(key, { filledAtMs: shared.requestedAtMs, workspaceId: workspaceIn(shared) });
   }
 
-  #placeOf(key: string): EntryPlace {
-    const { names, cipher } = this.#options;
-    return { key, name: names.entry(key), cipher };
+  #placeOf(key: string): EntryReading {
+    const { names, cipher, maxAnswerBytes, onBroken } = this.#options;
+    return { key, name: names.entry(key), cipher, maxAnswerBytes, onBroken };
   }
 
   #callNames(key: string, audience: string, workspaceSet: string): CallNames {
