@@ -22,6 +22,9 @@ import {
 } from './guards.ts';
 import { keyEndpoints, stateEndpoints } from './keys.ts';
 
+/** The target of a probe's request. */
+const PROBE = /^(?:\/livez|\/readyz)(?:\?|$)/;
+
 /**
  * Starts the listener apart from the public one: it answers even if that is busy or draining. Rejects with a StartError
  * if the address cannot be used, or if it is not loopback and no token is set.
@@ -47,6 +50,7 @@ export async function startAdminServer(
       maxConnections: 512,
       maxConnectionsPerAddress,
       errorBody: (message) => ({ error: { message } }),
+      isHostNeeded: ({ url = '' }) => !PROBE.test(url),
     },
   );
 }
@@ -60,10 +64,13 @@ function createAdminApp(options: AdminOptions) {
   });
   app.use(securityHeaders());
   app.use(errorHandler(options));
+  // Before the guards: balancers and orchestrators cannot choose what they send, and there is nothing to guard. A probe
+  // changes nothing, and its answer holds no secret.
+  app.use(adminRouter(probeEndpoints(options)).routes());
   app.use(hostGuard(options.allowedHosts));
   app.use(originGuard());
   // Open to anyone who passes the guards: the dashboard's files hold no data, and it sends a token for what it shows.
-  app.use(adminRouter([...probeEndpoints(options), ...dashboardEndpoints(options)]).routes());
+  app.use(adminRouter(dashboardEndpoints(options)).routes());
   // Before a body is read, so that a stranger cannot make the gateway read any.
   app.use(authenticate(options));
   app.use(jsonGuard());
@@ -85,9 +92,10 @@ function createAdminApp(options: AdminOptions) {
 
 function probeEndpoints({ readiness }: AdminOptions): readonly Endpoint[] {
   return [
-    endpoint(PROBES.livez, () => ({ status: 'alive' })),
+    { ...endpoint(PROBES.livez, () => ({ status: 'alive' })), takesOptions: true },
     {
       route: PROBES.readyz,
+      takesOptions: true,
       handle: async (ctx) => {
         const now = readiness();
         // 503 only when requests should go elsewhere. A dependency that is down takes no process out of service: it would

@@ -93,6 +93,8 @@ export type EndpointContext = RouterContext<AdminState>;
 
 export interface Endpoint {
   readonly route: AdminRoute;
+  /** Whether OPTIONS is answered as GET is, which is the default check of HAProxy. */
+  readonly takesOptions?: boolean;
   readonly handle: (ctx: EndpointContext) => Promise<void>;
 }
 
@@ -117,10 +119,15 @@ const VERBS = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'd
 export function adminRouter(endpoints: readonly Endpoint[]): Router<AdminState> {
   const router = new Router<AdminState>({ strict: true, sensitive: true });
   const allowed = new Map<string, string[]>();
-  for (const { route, handle } of endpoints) {
+  for (const { route, takesOptions = false, handle } of endpoints) {
     const path = route.path.replace(/\{(\w+)\}/g, ':$1');
     router[VERBS[route.method]](path, inRoute(path), handle);
-    allowed.set(path, [...(allowed.get(path) ?? []), ...(route.method === 'GET' ? ['GET', 'HEAD'] : [route.method])]);
+    if (takesOptions) router.options(path, inRoute(path), handle);
+    const methods = [
+      ...(route.method === 'GET' ? ['GET', 'HEAD'] : [route.method]),
+      ...(takesOptions ? ['OPTIONS'] : []),
+    ];
+    allowed.set(path, [...(allowed.get(path) ?? []), ...methods]);
   }
   // After the endpoints, since the first route that matches answers. A route for GET answers HEAD too.
   for (const [path, methods] of allowed) {

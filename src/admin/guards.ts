@@ -1,10 +1,9 @@
 /**
- * Checks on every admin request before anything else reads it. The listener has power over keys and is reachable from a
+ * Checks on every admin request but probes, before anything else reads it. The listener has power over keys and is reachable from a
  * browser on the same machine, so web pages must be kept out: those under a name that resolves to this machine (DNS
  * rebinding), and those that send requests across origins (CSRF). Then the tokens, and what the role of each allows.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
-import { isIP } from 'node:net';
 import { isLoopback } from '../config/formats.ts';
 import { addressKey } from '../keys/client-address.ts';
 import { areAnonymous, type NamedToken, OPERATOR_HEADER, OPERATOR_NAME } from '../config/admin-tokens.ts';
@@ -12,8 +11,6 @@ import { type AdminMiddleware, type AdminOptions, callerOf, type Endpoint } from
 import { AdminError } from '../operations/errors.ts';
 import { quoted } from '../operations/input.ts';
 
-/** Health probes, which orchestrators send without a token and to any address. */
-const PROBES: ReadonlySet<string> = new Set(['/livez', '/readyz']);
 const METHODS_WITH_BODY: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
 /** Host (RFC 9110, 7.2): a name, an IPv4 address or a bracketed IPv6 address, then perhaps a port. Never user info or a path. */
 const HOST_HEADER = /^(?:\[([0-9a-f:.]+)\]|([^\s:@/\\?#[\]]+))(?::[0-9]{1,5})?$/i;
@@ -36,8 +33,7 @@ export function securityHeaders(): AdminMiddleware {
 
 /**
  * `Host` must be loopback or one of the allowed names (any port). A rebound page always sends the name that it was
- * loaded under, so this is what stops it. Probes may also come with any bare address: a kubelet sends the address of
- * the pod, which nobody can configure beforehand, and a rebound page cannot have an address as its host.
+ * loaded under, so this is what stops it.
  */
 export function hostGuard(allowedHosts: readonly string[]): AdminMiddleware {
   const allowed = new Set(allowedHosts.map(withoutBrackets));
@@ -46,7 +42,6 @@ export function hostGuard(allowedHosts: readonly string[]): AdminMiddleware {
     const [, address, name] = HOST_HEADER.exec(header ?? '') ?? [];
     const hostname = (address ?? name ?? '').toLowerCase();
     if (isLoopback(hostname) || allowed.has(hostname)) return next();
-    if (PROBES.has(ctx.path) && isIP(hostname) !== 0) return next();
     const names = ['localhost', '127.0.0.0/8', '[::1]', ...allowed].join(', ');
     throw new AdminError(
       403,

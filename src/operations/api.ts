@@ -103,20 +103,21 @@ const TTL_PATH = '/api/cache/ttl';
 const MAINTENANCE_PATH = '/api/cache/maintenance';
 const KEY_PATH = '/api/keys/{keyId}';
 
-/** Without a token: for those who look whether the process lives. */
+/** For whoever looks whether the process lives: without a token, under any `Host` or none, in HTTP/1.0 too, by OPTIONS too. */
 export const PROBES = {
   livez: {
     method: 'GET',
     path: '/livez',
     roles: null,
-    summary: '200 while the process runs',
+    summary: '200 while the process runs; answers anyone, under any Host or none, and OPTIONS as GET',
     answer: z.object({ status: text }),
   },
   readyz: {
     method: 'GET',
     path: '/readyz',
     roles: null,
-    summary: 'whether requests can be served, and how each dependency is doing; 503 while starting or draining',
+    summary:
+      'whether requests can be served, and how each dependency is doing; 503 while starting or draining; answers anyone, as /livez does',
     answer: readinessSchema,
   },
 } as const satisfies Readonly<Record<string, AdminRoute>>;

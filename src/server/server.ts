@@ -41,6 +41,8 @@ export interface ListenerOptions extends Readonly<Partial<typeof DEFAULT_LIMITS>
   readonly portSetting?: 'PORT' | 'ADMIN_PORT';
   /** The body of a response to what could not be read as HTTP, which no route can answer. */
   readonly errorBody: ErrorBody;
+  /** Whether a request is refused if it has not exactly one `Host` header; all are by default. */
+  readonly isHostNeeded?: (request: IncomingMessage) => boolean;
   readonly hooks?: ListenerHooks;
   /** Accounts for what clients have not taken yet; one that the application shares. */
   readonly unsent?: Unsent;
@@ -68,8 +70,11 @@ export type RequestHandler = (request: IncomingMessage, response: ServerResponse
 /** Listens on host and port. Rejects with a StartError that names the setting if the address cannot be used. */
 export async function listen(handler: RequestHandler, address: Address, options: ListenerOptions): Promise<Listener> {
   const limits = { ...DEFAULT_LIMITS, ...options };
-  const { hooks = {}, unsent = new Unsent({ maxBytes: defaultUnsentBytes(), nowMs: () => performance.now() }) } =
-    options;
+  const {
+    hooks = {},
+    isHostNeeded = () => true,
+    unsent = new Unsent({ maxBytes: defaultUnsentBytes(), nowMs: () => performance.now() }),
+  } = options;
   const unparsed = new UnparsedRequests(options.errorBody, hooks.onClientError);
   const server = createServer({
     headersTimeout: limits.headersTimeoutMs,
@@ -84,7 +89,7 @@ export async function listen(handler: RequestHandler, address: Address, options:
   });
   const begin = (request: IncomingMessage, response: ServerResponse): void => {
     response.on('prefinish', () => unsent.watchEnd(response, request.socket.remoteAddress ?? ''));
-    if (hasOneHost(request)) void handler(request, response);
+    if (hasOneHost(request) || !isHostNeeded(request)) void handler(request, response);
     else unparsed.refuseHost(request);
   };
   const connections = new Connections(server, limits, hooks, begin);

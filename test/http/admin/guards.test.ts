@@ -75,17 +75,6 @@ describe('the Host header', () => {
     expect(messageOf(refused)).toContain('[::1], admin.internal, fd00::1, with any port');
   });
 
-  test.each(['/livez', '/readyz'])('%s may be probed by address but not under a foreign name', async (path) => {
-    for (const [host, status] of [
-      ['10.1.2.3:8081', 200],
-      ['[fd00::7]:8081', 200],
-      ['1.2.3:8081', 403],
-      ['evil.example', 403],
-    ] as const) {
-      expect([host, (await open.adminRaw('GET', path, { headers: { host } })).status]).toEqual([host, status]);
-    }
-  });
-
   test.each([
     ['none in HTTP/1.0', 'GET /api/keys HTTP/1.0\r\n\r\n', 403, 'The Host header (none) is not one of'],
     ['none in HTTP/1.1', 'GET /api/keys HTTP/1.1\r\n\r\n', 400, 'The request must have one Host header.'],
@@ -93,6 +82,52 @@ describe('the Host header', () => {
   ])('%s is refused in the same form', async (_, bytes, status, text) => {
     const answer = await open.adminBytes(bytes);
     expect([answer.status, answer.body]).toEqual([status, expect.stringContaining(text)]);
+  });
+});
+
+describe('probes', () => {
+  const { host } = new URL(open.adminUrl);
+  test.each([
+    ['no Host', 'GET', '1.1', ''],
+    ['an empty Host', 'GET', '1.1', 'Host:\r\n'],
+    ['a foreign name', 'GET', '1.1', 'Host: evil.example\r\n'],
+    ['an address of a pod', 'GET', '1.1', 'Host: 10.1.2.3:8081\r\n'],
+    ['something that is no host', 'GET', '1.1', 'Host: a b/c@d:x\r\n'],
+    ['two hosts', 'GET', '1.1', 'Host: a\r\nHost: b\r\n'],
+    ['HTTP/1.0', 'GET', '1.0', ''],
+    ["HAProxy's default check", 'OPTIONS', '1.0', ''],
+    ['OPTIONS under a foreign name', 'OPTIONS', '1.1', 'Host: balancer.example\r\n'],
+    ['HEAD', 'HEAD', '1.1', ''],
+    [
+      'a page of another origin',
+      'GET',
+      '1.1',
+      `Host: ${host}\r\nOrigin: http://evil.example\r\nSec-Fetch-Site: cross-site\r\n`,
+    ],
+    ['a wrong token', 'GET', '1.1', `Host: ${host}\r\nAuthorization: Bearer wrong\r\n`],
+  ] as const)('are answered with %s', async (_, method, version, headers) => {
+    for (const gateway of [open, closed, elsewhere]) {
+      for (const path of ['/livez', '/readyz', '/readyz?verbose']) {
+        const request = `${method} ${path} HTTP/${version}\r\n${headers}Connection: close\r\n\r\n`;
+        const { status, body } = await gateway.adminBytes(request);
+        const text = path === '/livez' ? '"alive"' : '"status": "ready"';
+        expect([path, status, body]).toEqual([path, 200, expect.stringContaining(method === 'HEAD' ? '' : text)]);
+      }
+    }
+  });
+
+  test('have no method that changes anything, and no other path is as open', async () => {
+    for (const request of [
+      'GET /api/keys HTTP/1.0',
+      'GET / HTTP/1.0',
+      'OPTIONS /metrics HTTP/1.0',
+      'GET /livez/x HTTP/1.0',
+      'GET /readyz/../api/keys HTTP/1.0',
+    ]) {
+      expect([request, (await open.adminBytes(`${request}\r\n\r\n`)).status]).toEqual([request, 403]);
+    }
+    expect((await open.adminBytes('POST /livez HTTP/1.0\r\n\r\n')).status).toBe(405);
+    expect((await open.adminBytes('GET /livezz HTTP/1.1\r\n\r\n')).status).toBe(400);
   });
 });
 
@@ -352,7 +387,7 @@ describe('unknown paths', () => {
   });
 
   test.each([
-    ['DELETE', '/livez', 'GET, HEAD'],
+    ['DELETE', '/livez', 'GET, HEAD, OPTIONS'],
     ['DELETE', '/', 'GET, HEAD'],
     ['OPTIONS', '/metrics', 'GET, HEAD'],
     ['DELETE', '/api/keys', 'GET, HEAD, POST'],
