@@ -1,4 +1,5 @@
 /** Endpoints of the admin listener: a declared route and its handler. Here they become a router, and failures answers. */
+import { Readable } from 'node:stream';
 import { Router, type RouterContext } from '@koa/router';
 import type Koa from 'koa';
 import type { ExplainParts, Resolution } from '../cache/explain.ts';
@@ -20,7 +21,7 @@ import type { MetricsSource } from '../telemetry/metrics.ts';
 import type { StateChange } from '../telemetry/health.ts';
 import type { Readiness } from '../telemetry/readiness.ts';
 import type { RedisHealth } from '../telemetry/redis-health.ts';
-import type { AdminRoute, AnswerOf, ROUTES } from '../operations/api.ts';
+import { type AdminRoute, type AnswerOf, JSON_LINES, type ROUTES } from '../operations/api.ts';
 import type { Audit } from '../operations/audit.ts';
 import { AdminError, asAdminError } from '../operations/errors.ts';
 import type { Stats } from '../operations/stats/stats.ts';
@@ -111,6 +112,34 @@ export function endpoint<R extends AdminRoute>(
       ctx.body = body;
     },
   };
+}
+
+/**
+ * An endpoint that answers JSON lines, in pages as they are read. A failure before the first page is an answer like any
+ * other; one after it breaks the answer off.
+ */
+export function linesEndpoint(
+  route: AdminRoute,
+  pages: (ctx: EndpointContext) => AsyncGenerator<readonly object[]>,
+): Endpoint {
+  return {
+    route,
+    handle: async (ctx) => {
+      const lines = linesOf(pages(ctx));
+      const first = await lines.next();
+      ctx.type = `${JSON_LINES}; charset=utf-8`;
+      ctx.body = Readable.from(first.done === true ? [] : withFirst(first.value, lines));
+    },
+  };
+}
+
+async function* linesOf(pages: AsyncGenerator<readonly object[]>): AsyncGenerator<string> {
+  for await (const page of pages) yield page.map((line) => `${JSON.stringify(line)}\n`).join('');
+}
+
+async function* withFirst(first: string, rest: AsyncGenerator<string>): AsyncGenerator<string> {
+  yield first;
+  yield* rest;
 }
 
 const VERBS = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'delete' } as const;

@@ -14,7 +14,14 @@ import {
   stateBody,
 } from '../operations/bodies.ts';
 import { countedOf } from './cache.ts';
-import { type AdminOptions, callerOf, endpoint, type Endpoint, type EndpointContext } from './endpoint.ts';
+import {
+  type AdminOptions,
+  callerOf,
+  endpoint,
+  type Endpoint,
+  type EndpointContext,
+  linesEndpoint,
+} from './endpoint.ts';
 import { AdminError } from '../operations/errors.ts';
 import { check, faulty } from '../operations/input.ts';
 import { readBody, readQuery } from './input.ts';
@@ -28,7 +35,7 @@ import {
   keyView,
   rotateKey,
 } from '../operations/key-changes.ts';
-import { importState, keyRecord, readRecords, settingRecords } from '../operations/state.ts';
+import { exportedKey, importState, readRecords, stateLines } from '../operations/state.ts';
 
 export function keyEndpoints(options: AdminOptions): readonly Endpoint[] {
   const { registry, audit, clock } = options;
@@ -44,8 +51,8 @@ export function keyEndpoints(options: AdminOptions): readonly Endpoint[] {
       return located(ctx, await createKey(by(ctx), wanted));
     }),
     endpoint(ROUTES.importKeys, async (ctx) => {
-      const { keys } = await readBody(ctx, importBody(clock.nowMs()), IMPORT_LIMIT_BYTES);
-      return importKeys(by(ctx), importedKeys(keys));
+      const { keys, dryRun } = await readBody(ctx, importBody(clock.nowMs()), IMPORT_LIMIT_BYTES);
+      return importKeys(by(ctx), importedKeys(keys), dryRun);
     }),
     endpoint(ROUTES.showKey, async (ctx) => {
       const key = keyView(await existingKey(registry, keyIdOf(ctx)));
@@ -59,6 +66,9 @@ export function keyEndpoints(options: AdminOptions): readonly Endpoint[] {
       return { key: await editKey(by(ctx), keyIdOf(ctx), wanted) };
     }),
     endpoint(ROUTES.revokeKey, async (ctx) => ({ key: await editKey(by(ctx), keyIdOf(ctx), { status: 'revoked' }) })),
+    linesEndpoint(ROUTES.exportKeys, async function* () {
+      for await (const page of registry.pages()) yield page.map(exportedKey);
+    }),
     endpoint(ROUTES.acknowledgeLoss, (ctx) => acknowledgeLoss(by(ctx))),
     endpoint(ROUTES.rotateKey, async (ctx) => {
       const { overlapMs } = await readBody(ctx, rotateBody());
@@ -70,12 +80,7 @@ export function keyEndpoints(options: AdminOptions): readonly Endpoint[] {
 /** /api/state: what an import needs to bring back all that is lost with the state Redis. */
 export function stateEndpoints(options: AdminOptions): readonly Endpoint[] {
   return [
-    endpoint(ROUTES.exportState, async (ctx) => {
-      const query = readQuery(ctx, ROUTES.exportState.query);
-      const { page, nextCursor } = pageOf(await options.registry.list(), query);
-      const others = query.cursor === undefined ? await settingRecords(options) : [];
-      return { records: [...others, ...page.map(keyRecord)], nextCursor };
-    }),
+    linesEndpoint(ROUTES.exportState, () => stateLines(options)),
     endpoint(ROUTES.importState, async (ctx) => {
       const { records: written, dryRun } = await readBody(ctx, stateBody(), IMPORT_LIMIT_BYTES);
       const { records, faults } = readRecords(written, options.clock.nowMs(), (index) => `records[${index}]`);

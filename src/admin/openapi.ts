@@ -38,9 +38,10 @@ function operationOf({
   body,
   status = 200,
   answer,
+  mediaType = 'text/plain',
 }: AdminRoute): ZodOpenApiOperationObject {
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => [name, z.string()] as const);
-  const content = answer === null ? { 'text/plain': {} } : { 'application/json': { schema: answer } };
+  const content = answer === null ? { [mediaType]: {} } : { 'application/json': { schema: answer } };
   return {
     summary,
     ...(roles === null ? {} : { description: `Roles: ${roles.join(', ')}.` }),

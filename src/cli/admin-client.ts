@@ -25,6 +25,8 @@ import {
 import { systemCode } from '../log/error.ts';
 
 const TIMEOUT_MS = 15_000;
+/** For answers of any length. */
+const LINES_TIMEOUT_MS = 900_000;
 
 /** A route that answers with JSON. T: its answer; B: its body, as it is sent. */
 interface JsonRoute<T, B> extends AdminRoute {
@@ -57,19 +59,23 @@ export class AdminCallError extends CliError {
 
 /** The advice if something else answers at the address. */
 export const ADDRESS_ADVICE = 'Give the address of the admin listener with --admin URL.';
+const START_ADVICE =
+  'This command acts through a running gateway. Start one with `evalgate serve` (in a checkout: `npm start`), or give the address of one with --admin URL or EVALGATE_ADMIN_URL.';
 
-const parseBase = parser(
-  (text) => (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol) ? text.replace(/\/+$/, '') : null),
-  'an http:// or https:// address, such as http://127.0.0.1:8081',
-);
+const BASE_FORM = 'an http:// or https:// address, such as http://127.0.0.1:8081';
+const baseOf = (text: string): string | null =>
+  URL.canParse(text) && /^https?:$/.test(new URL(text).protocol) ? text.replace(/\/+$/, '') : null;
+const parseBase = parser(baseOf, BASE_FORM);
 
 const parseOperator = matching(OPERATOR_NAME, `a name: ${OPERATOR_NAME_FORM}`);
 
-/** A command with `--admin URL` and `--as NAME`. Its default follows ADMIN_PORT, so that one environment serves the gateway and its commands. */
+const ADMIN_URL = 'EVALGATE_ADMIN_URL';
+
+/** A command that acts on a running gateway, with `--admin URL` and `--as NAME`. */
 export function adminCommand(texts: CommandTexts): Command {
-  const port = /^[1-9]\d{0,4}$/.test(process.env['ADMIN_PORT'] ?? '') ? process.env['ADMIN_PORT'] : '8081';
+  const otherwise = `(default: ${ADMIN_URL}, else ${nearbyAddress()})`;
   return makeCommand(texts)
-    .option('--admin <url>', 'address of the admin listener', parseBase, `http://127.0.0.1:${port}`)
+    .option('--admin <url>', `address of the admin listener ${otherwise}`, parseBase)
     .option('--as <name>', 'who acts: its token of ADMIN_TOKEN is used, and the audit has the name', parseOperator)
     .addHelpText(
       'after',
@@ -77,10 +83,21 @@ export function adminCommand(texts: CommandTexts): Command {
     );
 }
 
-/** The address of the admin listener, and whether `--admin` gave it. */
+/** The address of a gateway on this machine. It follows ADMIN_PORT, so that one environment serves the gateway and its commands. */
+function nearbyAddress(): string {
+  const port = process.env['ADMIN_PORT'] ?? '';
+  return `http://127.0.0.1:${/^[1-9]\d{0,4}$/.test(port) ? port : '8081'}`;
+}
+
+/** The address of the admin listener, and whether `--admin` gave it. Throws CliError for a variable that holds none. */
 export function adminAddress(command: Command): { readonly base: string; readonly isGiven: boolean } {
-  const { admin } = command.opts<{ admin: string }>();
-  return { base: admin, isGiven: command.getOptionValueSource('admin') === 'cli' };
+  const { admin } = command.opts<{ admin?: string }>();
+  if (admin !== undefined) return { base: admin, isGiven: true };
+  const named = process.env[ADMIN_URL] ?? '';
+  if (named === '') return { base: nearbyAddress(), isGiven: false };
+  const base = baseOf(named);
+  if (base === null) throw wrongCall(`${ADMIN_URL} is no address. Allowed: ${BASE_FORM}.`);
+  return { base, isGiven: false };
 }
 
 /** Who acts, as `--as` or EVALGATE_OPERATOR has it; null if neither does. Throws CliError for a name that is none. */
@@ -131,40 +148,109 @@ export function routeCommand<T, B>(
 /** `document` has everything that came, also what only a newer listener knows. */
 async function exchange<T, B>(
   command: Command,
-  { method, path, answer }: JsonRoute<T, B>,
-  { params = {}, query = new URLSearchParams(), body, timeoutMs = TIMEOUT_MS }: CallParts<B>,
+  route: JsonRoute<T, B>,
+  parts: CallParts<B>,
 ): Promise<{ readonly document: unknown; readonly answer: T }> {
+  const { base, response } = await request(command, route, parts);
+  const text = await wholeText(base, response);
+  const document = parseJson(text);
+  // A gateway that is not ready answers with its readiness and status 503.
+  const parsed = route.answer.safeParse(document);
+  if (parsed.success) return { document, answer: parsed.data };
+  throw refusalOf(base, response.status, document);
+}
+
+/**
+ * Calls a route that answers JSON lines, and passes each on as it comes. Rejects with CliError, also if the answer breaks off.
+ */
+export async function* callForLines(command: Command, route: AdminRoute): AsyncGenerator {
+  const { base, response } = await request(command, route, { timeoutMs: LINES_TIMEOUT_MS });
+  if (response.status !== 200) throw refusalOf(base, response.status, parseJson(await wholeText(base, response)));
+  let rest = '';
+  for await (const chunk of textOf(base, response)) {
+    const [first = '', ...others] = chunk.split('\n');
+    rest += first;
+    for (const next of others) {
+      yield lineOf(base, rest);
+      rest = next;
+    }
+  }
+  if (rest !== '') yield lineOf(base, rest);
+}
+
+function lineOf(base: string, line: string): unknown {
+  const parsed = parseJson(line);
+  if (parsed === undefined) throw new AdminCallError(200, notAListener(base, ''), ADDRESS_ADVICE);
+  return parsed;
+}
+
+async function* textOf(base: string, response: Response): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  try {
+    const body: AsyncIterable<Uint8Array> | null = response.body;
+    for await (const chunk of body ?? []) yield decoder.decode(chunk, { stream: true });
+  } catch (error) {
+    throw noAnswer(base, error);
+  }
+}
+
+async function wholeText(base: string, response: Response): Promise<string> {
+  let text = '';
+  for await (const chunk of textOf(base, response)) text += chunk;
+  return text;
+}
+
+async function request<B>(
+  command: Command,
+  { method, path }: Pick<AdminRoute, 'method' | 'path'>,
+  { params = {}, query = new URLSearchParams(), body, timeoutMs = TIMEOUT_MS }: CallParts<B>,
+): Promise<{ readonly base: string; readonly response: Response }> {
   const { base } = adminAddress(command);
   const operator = operatorOf(command);
   const token = secretFrom('ADMIN_TOKEN', (written) => tokenOf(parseAdminTokens(written), operator));
   const place = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''));
-  const { status, text } = await send(base, `${place}${query.size === 0 ? '' : `?${query.toString()}`}`, {
-    method,
-    headers: {
-      accept: 'application/json',
-      ...(token === null ? {} : { authorization: `Bearer ${token}` }),
-      ...(operator === null ? {} : { [OPERATOR_HEADER]: operator }),
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-    },
-    body: body === undefined ? null : JSON.stringify(body),
-    signal: AbortSignal.timeout(timeoutMs),
-  });
-  const document = parseJson(text);
-  // A gateway that is not ready answers with its readiness and status 503.
-  const parsed = answer.safeParse(document);
-  if (parsed.success) return { document, answer: parsed.data };
+  try {
+    const response = await fetch(`${base}${place}${query.size === 0 ? '' : `?${query.toString()}`}`, {
+      method,
+      headers: {
+        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+        ...(operator === null ? {} : { [OPERATOR_HEADER]: operator }),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      body: body === undefined ? null : JSON.stringify(body),
+      signal: AbortSignal.timeout(timeoutMs),
+      // A redirect would carry the token to wherever it points.
+      redirect: 'manual',
+    });
+    return { base, response };
+  } catch (error) {
+    throw noAnswer(base, error);
+  }
+}
+
+function noAnswer(base: string, error: unknown): AdminCallError {
+  const reason = reasonOf(error);
+  return new AdminCallError(
+    reason === TIMED_OUT ? 'timeout' : 'unreachable',
+    `No admin listener answers at ${base} (${reason}).`,
+    START_ADVICE,
+  );
+}
+
+/** The error for an answer that is not as its route declares it. */
+function refusalOf(base: string, status: number, document: unknown): AdminCallError {
   const refusal = errorSchema.safeParse(document);
   const isError = status >= 300;
   if (!isError || !refusal.success) {
     const found = isError ? `: status ${status}` : ', or is one of another version';
-    throw new AdminCallError(
-      status,
-      `The server at ${base} is not an admin listener of evalgate${found}.`,
-      ADDRESS_ADVICE,
-    );
+    return new AdminCallError(status, notAListener(base, found), ADDRESS_ADVICE);
   }
   const tokenAdvice = 'Set ADMIN_TOKEN, or ADMIN_TOKEN_FILE, to a token that the gateway was started with.';
-  throw new AdminCallError(status, inOurWords(refusal.data.error.message), status === 401 ? tokenAdvice : null);
+  return new AdminCallError(status, inOurWords(refusal.data.error.message), status === 401 ? tokenAdvice : null);
+}
+
+function notAListener(base: string, found: string): string {
+  return `The server at ${base} is not an admin listener of evalgate${found}.`;
 }
 
 /** Refusals name endpoints and parameters of the listener, for which the command line has commands and options. */
@@ -181,21 +267,6 @@ const WORDS = [
 /** A refusal in the words of the command line. */
 export function inOurWords(refusal: string): string {
   return WORDS.reduce((text, [theirs, ours]) => text.replace(theirs, ours), refusal);
-}
-
-async function send(base: string, place: string, init: RequestInit): Promise<{ status: number; text: string }> {
-  try {
-    // A redirect would carry the token to wherever it points.
-    const response = await fetch(base + place, { ...init, redirect: 'manual' });
-    return { status: response.status, text: await response.text() };
-  } catch (error) {
-    const reason = reasonOf(error);
-    throw new AdminCallError(
-      reason === TIMED_OUT ? 'timeout' : 'unreachable',
-      `No admin listener answers at ${base} (${reason}).`,
-      'Start the gateway with `npm start`, or give the address with --admin URL.',
-    );
-  }
 }
 
 const TIMED_OUT = 'no answer in time';

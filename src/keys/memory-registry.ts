@@ -41,8 +41,8 @@ export class MemoryRegistry extends KeyDirectory implements KeyLookup {
     return found;
   }
 
-  protected async all(): Promise<readonly ApiKey[]> {
-    return [...this.#keys.values()];
+  async *pages(): AsyncGenerator<readonly ApiKey[]> {
+    yield [...this.#keys.values()];
   }
 
   protected async commit(changes: readonly KeyChange[]): Promise<boolean> {

@@ -127,13 +127,14 @@ export class RedisDirectory extends KeyDirectory {
   }
 
   /** A broken record is reported and left out, so that the others can still be seen. */
-  protected async all(): Promise<readonly ApiKey[]> {
-    const keys = new Map<KeyHash, ApiKey>();
+  async *pages(): AsyncGenerator<readonly ApiKey[]> {
+    const seen = new Set<KeyHash>();
     for await (const page of this.#scan(RECORDS, 'fields')) {
-      const found = await this.#read(page, this.#onBrokenRecord);
-      for (const [hash, { key }] of found) keys.set(hash, key);
+      const fresh = [...new Set(page)].filter((hash) => !seen.has(hash));
+      if (fresh.length === 0) continue;
+      for (const hash of fresh) seen.add(hash);
+      yield [...(await this.#read(fresh, this.#onBrokenRecord)).values()].map(({ key }) => key);
     }
-    return [...keys.values()];
   }
 
   override async acknowledgeLoss(): Promise<KeyLoss | null> {

@@ -67,8 +67,8 @@ export abstract class KeyDirectory {
     ids: readonly string[],
     hashes?: readonly KeyHash[],
   ): Promise<ReadonlyMap<KeyHash, StoredKey>>;
-  /** All keys, in no order. */
-  protected abstract all(): Promise<readonly ApiKey[]>;
+  /** All keys in pages, each key once, in no order. For a registry of any size: no page is large. */
+  abstract pages(): AsyncGenerator<readonly ApiKey[]>;
   /**
    * Compare and set: makes all changes in one step, or none and returns false if one of the records is not the one to be
    * replaced any more, or if an id belongs to another hash.
@@ -87,7 +87,9 @@ export abstract class KeyDirectory {
 
   /** All keys, in the order of `byCreation`. */
   async list(): Promise<readonly ApiKey[]> {
-    return (await this.all()).toSorted(byCreation);
+    const keys: ApiKey[] = [];
+    for await (const page of this.pages()) keys.push(...page);
+    return keys.toSorted(byCreation);
   }
 
   async get(keyId: string): Promise<ApiKey | null> {

@@ -95,7 +95,6 @@ export type Counted = View<typeof countedSince>;
 /** Requests of one key in the last hour, whatever the answer; `refused`: those with 429. */
 const keyUse = { requests: number, refused: number };
 export const shownKeySchema = z.object({ key: keySchema, lastHour: countedSince.extend(keyUse) });
-export type ShownKeyView = View<typeof shownKeySchema>;
 /** Keys that sent requests in the last hour. */
 export const keyUseSchema = countedSince.extend({ keys: z.array(z.object({ keyId: text, ...keyUse })) });
 export const keyPageSchema = z.object({ keys: z.array(keySchema), nextCursor: textOrNull });
@@ -115,8 +114,6 @@ export const stateCountsSchema = z.object({
   audit: importedCount,
 });
 export type StateCounts = View<typeof stateCountsSchema>;
-/** Keys are in the order of their creation, after all other records, which the first page has. */
-export const statePageSchema = z.object({ records: z.array(z.looseObject({ kind: text })), nextCursor: textOrNull });
 
 const eachTtl = <T extends z.ZodType>(value: T) => z.object({ fresh: value, stale: value, error: value });
 

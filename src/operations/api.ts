@@ -26,7 +26,6 @@ import {
   receiptSchema,
   shownKeySchema,
   stateCountsSchema,
-  statePageSchema,
   topSchema,
   ttlSchema,
 } from './answers.ts';
@@ -56,13 +55,16 @@ export interface AdminRoute {
   readonly body?: (nowMs: number | null) => z.ZodType;
   /** 200 by default. */
   readonly status?: 200 | 201;
-  /** Null if the answer is a text or a file. */
+  /** Null if the answer is a text or a file, of that media type. */
   readonly answer: z.ZodType | null;
+  readonly mediaType?: string;
 }
 
 export type AnswerOf<R extends AdminRoute> = ReadonlyDeep<z.output<NonNullable<R['answer']>>>;
 
 const text = z.string();
+/** One JSON document per line, in UTF-8. */
+export const JSON_LINES = 'application/x-ndjson';
 
 const READERS: readonly Role[] = ['viewer', 'operator', 'admin'];
 const OPERATORS: readonly Role[] = ['operator', 'admin'];
@@ -130,6 +132,7 @@ export const ROUTES = {
     roles: READERS,
     summary: 'metrics in the Prometheus text format',
     answer: null,
+    mediaType: 'text/plain',
   },
   openApi: {
     method: 'GET',
@@ -183,7 +186,7 @@ export const ROUTES = {
     method: 'POST',
     path: '/api/keys/import',
     roles: KEY_CHANGERS,
-    summary: 'take over keys that are hashed already, all or none',
+    summary: 'take over keys that are hashed already, all or none; with dryRun it only counts',
     body: importBody,
     answer: importSchema,
   },
@@ -224,6 +227,14 @@ export const ROUTES = {
     body: rotateBody,
     status: 201,
     answer: issuedKeySchema,
+  },
+  exportKeys: {
+    method: 'GET',
+    path: '/api/key-export',
+    roles: KEY_CHANGERS,
+    summary: 'all keys with their hashes, as JSON lines, which an import takes',
+    answer: null,
+    mediaType: JSON_LINES,
   },
   acknowledgeLoss: {
     method: 'DELETE',
@@ -314,12 +325,10 @@ export const ROUTES = {
     method: 'GET',
     path: '/api/state',
     roles: ['admin'],
-    summary: 'keys with their hashes, times set by operators, maintenance and the audit, in pages, for an import',
-    query: z.strictObject({
-      limit: limit(1000, 1000),
-      cursor: placeInList.optional().describe('the nextCursor of the page before'),
-    }),
-    answer: statePageSchema,
+    summary:
+      'keys with their hashes, times set by operators, maintenance and the audit, as JSON lines, which an import takes; the last line is {"kind":"end"}',
+    answer: null,
+    mediaType: JSON_LINES,
   },
   importState: {
     method: 'POST',

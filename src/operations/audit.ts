@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import type { Clock } from '../time/clock.ts';
 import type { RedisLink } from '../redis/connection.ts';
-import { auditKey, channelName, unloggedAuditKey } from '../redis/names.ts';
+import { auditKey } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';
 import { type auditEntrySchema, type KeptEntry, keptEntrySchema } from './answers.ts';
 import { iso } from './api.ts';
@@ -16,11 +16,8 @@ export type AuditedChange = Omit<AuditEntry, 'at'>;
 
 export interface AuditOptions {
   readonly clock: Clock;
-  /**
-   * Receives each entry as soon as it is made: a log, for example, that keeps them for good. Must not throw. Null for the
-   * command line, which has no log: one of the gateways receives the entry, through Redis, as soon as one runs.
-   */
-  readonly sink: ((entry: AuditEntry) => void) | null;
+  /** Receives each entry as soon as it is made: a log, for example, that keeps them for good. Must not throw. */
+  readonly sink: (entry: AuditEntry) => void;
   /** To the state Redis; null for a gateway without, which keeps them in memory. */
   readonly link: RedisLink | null;
 }
@@ -62,12 +59,7 @@ export class Audit {
 
   constructor(options: AuditOptions) {
     this.#options = options;
-    const { link, sink } = options;
-    link?.onUp(() => void this.#write());
-    if (link === null || sink === null) return;
-    const receive = (): void => void receiveEntries(link, sink);
-    link.subscriber.listen(unloggedChannel(link), receive);
-    link.onUp(receive);
+    options.link?.onUp(() => void this.#write());
   }
 
   /**
@@ -77,7 +69,7 @@ export class Audit {
   async record(change: AuditedChange): Promise<void> {
     const { clock, sink } = this.#options;
     const entry: AuditEntry = { at: iso(clock.nowMs()), ...change };
-    sink?.(entry);
+    sink(entry);
     this.#unwritten = [...this.#unwritten, { id: randomUUID(), ...entry }].slice(-CAPACITY);
     await this.#write();
   }
@@ -137,38 +129,16 @@ export class Audit {
   }
 
   async #writeNow(): Promise<void> {
-    const { link, sink } = this.#options;
+    const { link } = this.#options;
     const entries = this.#unwritten;
     if (link === null || entries.length === 0) return;
     try {
       const args = [CAPACITY, ...entries.map((entry) => JSON.stringify(entry))];
       await runScript(link, WRITE, { keys: [auditKey()], args });
-      if (sink === null) {
-        await runScript(link, WRITE, { keys: [unloggedAuditKey()], args });
-        await link.run((redis) => redis.publish(unloggedChannel(link), ''));
-      }
       this.#unwritten = this.#unwritten.filter((entry) => !entries.includes(entry));
     } catch {
       // The link itself reports it, once.
     }
-  }
-}
-
-/** Channels know no database numbers, so the number is part of the name. */
-function unloggedChannel(link: RedisLink): string {
-  return channelName('audit', String(link.db));
-}
-
-/** Takes the entries that no gateway has logged yet out of Redis, each in one process of all. Never rejects. */
-async function receiveEntries(link: RedisLink, sink: (entry: AuditEntry) => void): Promise<void> {
-  try {
-    for (;;) {
-      const text = await link.run((redis) => redis.rpop(unloggedAuditKey()));
-      if (text === null) return;
-      for (const { id: _, ...entry } of readEntry(text)) sink(entry);
-    }
-  } catch {
-    // What is left is received with the next message, or when Redis is back.
   }
 }
 

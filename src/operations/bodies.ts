@@ -88,6 +88,8 @@ export const rotateBody = () =>
     })
     .transform(({ overlap }) => ({ overlapMs: overlap }));
 
+const trial = z.boolean().default(false).describe('true (only count) or false (the default)');
+
 /** An import of 1 MB has room for about this many keys; more can only be junk. */
 const MAX_IMPORTED_KEYS = 5000;
 export const IMPORT_LIMIT_BYTES = 1024 * 1024;
@@ -100,6 +102,7 @@ export const importBody = (nowMs: number | null) =>
       .min(1)
       .max(MAX_IMPORTED_KEYS)
       .describe(`an array of 1 to ${MAX_IMPORTED_KEYS} keys`),
+    dryRun: trial,
   });
 
 /**
@@ -249,8 +252,8 @@ export const stateBody = () =>
       .array(z.unknown())
       .min(1)
       .max(MAX_STATE_RECORDS)
-      .describe(`an array of 1 to ${MAX_STATE_RECORDS} records, each as \`GET /api/state\` answers it`),
-    dryRun: z.boolean().default(false).describe('true (only count) or false (the default)'),
+      .describe(`an array of 1 to ${MAX_STATE_RECORDS} records, each as a line of \`GET /api/state\` has it`),
+    dryRun: trial,
   });
 
 /** A record of a state as it is imported. */

@@ -108,10 +108,13 @@ export async function rotateKey(
   return { key: keyView(key), token };
 }
 
+/** `isDryRun`: only counts. */
 export function importKeys(
   { registry, audit, who }: KeyChanger,
   keys: readonly ImportedKey[],
+  isDryRun: boolean,
 ): Promise<ImportedCounts> {
+  if (isDryRun) return registry.importKeys(keys, true);
   const keyIds = keys.slice(0, MAX_AUDITED_KEY_IDS).map((key) => key.keyId);
   return makeChange(audit, {
     who,

@@ -43,10 +43,28 @@ export function exportedKey(key: ApiKey) {
   return { keyId, hash, ...rest, ...(ownExpiresAtMs === undefined ? {} : { ownExpiresAt: isoOrNull(ownExpiresAtMs) }) };
 }
 
-export const keyRecord = (key: ApiKey) => ({ kind: 'key', ...exportedKey(key) });
+/** The version of the form. */
+export const STATE_VERSION = 1;
+/** The last line of an export, which says that it is whole. */
+export const STATE_END = { kind: 'end' } as const;
+
+/**
+ * An export, in pages of lines: what it is and when it was made, all records, the end. A page is there only once Redis has
+ * answered for it; rejects if it does not.
+ */
+export async function* stateLines(parts: StateParts): AsyncGenerator<readonly object[]> {
+  const { registry, clock } = parts;
+  const head = { kind: 'state', version: STATE_VERSION, at: iso(clock.nowMs()) };
+  let before: readonly object[] = [head, ...(await settingRecords(parts))];
+  for await (const keys of registry.pages()) {
+    yield [...before, ...keys.map((key) => ({ kind: 'key', ...exportedKey(key) }))];
+    before = [];
+  }
+  yield [...before, STATE_END];
+}
 
 /** The records of all but keys; those of the audit from the oldest on. Rejects if Redis does not answer. */
-export async function settingRecords({ ttl, maintenance, audit, clock }: StateParts) {
+async function settingRecords({ ttl, maintenance, audit, clock }: StateParts) {
   const nowMs = clock.nowMs();
   const times = CACHE_CLASSES.flatMap((cacheClass) =>
     withoutEnded(ttl.overridesOf(cacheClass), nowMs).map(({ name, ms, untilMs }) => ({

@@ -60,9 +60,6 @@ export const registryKey = (...parts: readonly string[]): string => taggedKey('k
 /** Who changed what: a list, newest first. */
 export const auditKey = (): string => `${PREFIX}audit`;
 
-/** Changes made without a gateway that no gateway has logged yet: a list, newest first. */
-export const unloggedAuditKey = (): string => `${PREFIX}audit:unlogged`;
-
 export interface EntryNames {
   readonly entry: string;
   /** That there is none for a set of workspaces. */

@@ -1,4 +1,4 @@
-/** `evalgate keys` through the admin listener of a real gateway. Commands that use Redis are in test/integration. */
+/** `evalgate keys` through the admin listener of a real gateway. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { hashToken } from '../../src/keys/token.ts';
@@ -136,6 +136,7 @@ test('K3: rotate issues a successor with the same quota; the old key ends after 
   expect(await document(['show', successor.keyId])).toMatchObject({ expiresAt: '2026-01-16T13:30:00.000Z' });
 });
 
+const linesText = (lines: readonly object[]): string => lines.map((line) => JSON.stringify(line)).join('\n');
 const lineOf = (keyId: string, token: string, more: object = {}): object => ({
   keyId,
   hash: hashToken(token),
@@ -143,6 +144,67 @@ const lineOf = (keyId: string, token: string, more: object = {}): object => ({
   workspaceIds: [WORKSPACE_A],
   scopes: ['calls.read'],
   ...more,
+});
+
+test('edit changes what it is given, and activate ends a deprecation', async () => {
+  const { key: _, ...created } = await create('--per-minute', '30', '--per-hour', '40', '--expires', '90d');
+  const edit = [
+    'edit',
+    created.keyId,
+    '--workspace',
+    WORKSPACE_B,
+    '--workspace',
+    WORKSPACE_A,
+    '--scope',
+    'reports.read',
+  ];
+  const edited = { ...created, workspaceIds: [WORKSPACE_B, WORKSPACE_A], scopes: ['reports.read'] };
+  expect(await document(edit)).toEqual(edited);
+  expect(await document(['edit', created.keyId, '--per-minute', 'default', '--expires', 'never'])).toEqual({
+    ...edited,
+    limits: { perMinute: null, perHour: 40 },
+    expiresAt: null,
+  });
+  await document(['deprecate', created.keyId]);
+  expect(await document(['activate', created.keyId])).toMatchObject({ status: 'active', name: 'Acme' });
+  const { status, stderr } = await keys(['edit', created.keyId]);
+  expect([status, stderr]).toEqual([
+    2,
+    'Nothing to change: give --name, --workspace, --scope, --per-minute, --per-hour or --expires.\n',
+  ]);
+});
+
+describe('export', () => {
+  test('is what an import takes: a line a key, with its hash', async () => {
+    const { keyId, key } = await create('--per-hour', '40', '--expires', '90d');
+    const { keyId: revoked } = await create();
+    await keys(['rotate', keyId]);
+    await keys(['revoke', revoked]);
+    const { status, stdout, stderr } = await keys(['export']);
+    expect([status, stderr]).toEqual([0, '']);
+    expect(stdout).toContain(hashToken(key));
+    expect(stdout).not.toContain(key);
+    const other = await forTest(startTestGateway());
+    const there = ['--admin', other.adminUrl];
+    const load = () => runJson(['keys', 'import', '-', ...there], { stdin: stdout });
+    expect(await runJson(['keys', 'export', ...there])).toEqual({ keys: [] });
+    expect(await load()).toEqual({ added: 3, replaced: 0, unchanged: 0 });
+    expect(await load()).toEqual({ added: 0, replaced: 0, unchanged: 3 });
+    expect(await runJson(['keys', 'list', ...there])).toEqual(await document(['list']));
+    const lines = stdout.trimEnd().split('\n');
+    expect(await document(['export'])).toEqual({ keys: lines.map((line): unknown => JSON.parse(line)) });
+  });
+
+  test('that breaks off is a failure', async () => {
+    gateway.store.override('/api/key-export', (_, response) => {
+      response.write(`${JSON.stringify(lineOf('k_1', 'one'))}\n{"keyId"`, () => response.destroy());
+    });
+    const { status, stderr } = await runCli(['keys', 'export', '--admin', gateway.store.url]);
+    expect([status, stderr]).toEqual([
+      1,
+      expect.stringContaining('(it closed the connection before the answer was whole)'),
+    ]);
+  });
 });
 
 describe('import', () => {
@@ -180,6 +242,19 @@ describe('import', () => {
     expect(faults[1]).toBe('  line 3: keyId: the same as on line 1; allowed: each keyId once');
     expect(stderr).not.toContain('hunter2');
     expect(await document(['list'])).toEqual({ keys: [] });
+  });
+
+  test('of more than a request holds goes in pages; a fault on the last page leaves the first ones unchanged too', async () => {
+    const lines = Array.from({ length: 1200 }, (_, place) => lineOf(`k_${place}`, `token ${place}`));
+    await keys(['import', '-'], { stdin: linesText([lineOf('k_9', 'nine')]) });
+    const refused = await keys(['import', '-'], { stdin: linesText([...lines.slice(10), lineOf('k_9', 'other')]) });
+    expect([refused.status, refused.stderr]).toEqual([
+      1,
+      'Nothing was imported: 1 key is refused.\n- line 1191: There is already a key k_9 with another hash. Import it under another keyId.\n',
+    ]);
+    expect(await document(['list'])).toMatchObject({ keys: [{ keyId: 'k_9' }] });
+    expect(await document(['import', '-'], { stdin: linesText(lines.slice(10)) })).toMatchObject({ added: 1190 });
+    expect((await keys(['export'])).stdout.trimEnd().split('\n')).toHaveLength(1191);
   });
 
   test('names the line of a key that contradicts one that is there already', async () => {
@@ -322,15 +397,24 @@ describe('the way to the admin listener', () => {
     const { status, stderr } = await runCli(['keys', 'list', '--admin', `${gone.url}/`]);
     expect([status, stderr]).toEqual([
       1,
-      `No admin listener answers at ${gone.url} (ECONNREFUSED).\nStart the gateway with \`npm start\`, or give the address with --admin URL.\n`,
+      `No admin listener answers at ${gone.url} (ECONNREFUSED).\nThis command acts through a running gateway. Start one with \`evalgate serve\` (in a checkout: \`npm start\`), or give the address of one with --admin URL or EVALGATE_ADMIN_URL.\n`,
     ]);
   });
 
-  test('the whole configuration decides where keys are: a faulty one is refused, unless the listener is named', async () => {
-    const env = { PORT: 'x' };
-    const { status, stdout, stderr } = await runCli(['keys', 'list'], { env });
-    expect([status, stdout]).toEqual([1, '']);
-    expect(stderr).toContain('PORT: given "x"');
-    expect((await keys(['list'], { env })).status).toBe(0);
+  test('its address is that of EVALGATE_ADMIN_URL, and REDIS_URL changes nothing; --admin goes before both', async () => {
+    const env = { EVALGATE_ADMIN_URL: `${gateway.adminUrl}/`, REDIS_URL: 'redis://127.0.0.1:1', ADMIN_PORT: '1' };
+    const list = (args: readonly string[], more: Readonly<Record<string, string>> = {}) =>
+      runCli(['keys', 'list', ...args], { env: { ...env, ...more } });
+    expect(await list([])).toMatchObject({ status: 0, stderr: '' });
+    const other = await list(['--admin', 'http://127.0.0.1:2']);
+    expect([other.status, other.stderr]).toEqual([1, expect.stringContaining('answers at http://127.0.0.1:2 (')]);
+    const none = await list([], { EVALGATE_ADMIN_URL: '' });
+    expect(none.stderr).toContain('answers at http://127.0.0.1:1 (');
+    expect(await list([], { EVALGATE_ADMIN_URL: 'gateway:8081' })).toEqual({
+      status: 2,
+      stdout: '',
+      stderr:
+        'EVALGATE_ADMIN_URL is no address. Allowed: an http:// or https:// address, such as http://127.0.0.1:8081.\n',
+    });
   });
 });

@@ -207,7 +207,9 @@ describe('manifests', () => {
 
   test('gateways are given variables that they read', () => {
     const pinned = readText('test/contract/public-names/pinned/environment.txt');
-    const ours = new Set([...pinned.matchAll(/^([A-Z_]+)/gm)].map(([, name]) => name));
+    // The commands of a job read two more.
+    const ofCommands = ['EVALGATE_ADMIN_URL', 'EVALGATE_OPERATOR'];
+    const ours = new Set([...[...pinned.matchAll(/^([A-Z_]+)/gm)].map(([, name]) => name), ...ofCommands]);
     const schema = z.object({
       services: z.record(z.string(), z.looseObject({ environment: z.record(z.string(), z.unknown()).optional() })),
     });

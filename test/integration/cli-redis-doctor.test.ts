@@ -1,5 +1,8 @@
 /** `evalgate doctor` in front of real Redis servers, set well and badly. */
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { beforeEach, expect, test, vi } from 'vitest';
+import { z } from 'zod';
 import { fileOf } from '../support/files.ts';
 import { forFile, forTest } from '../support/opened.ts';
 import { withClient } from '../support/redis/client.ts';
@@ -222,6 +225,59 @@ test.each([
     'Give its user these rights: ACL SETUSER name ~evalgate:* &evalgate:* +@all -@dangerous +info',
   ]);
   expect(failures[0]?.message).toMatch(/^REDIS_URL: (?:refuses a command that a gateway needs|.* can't be used) \(/);
+});
+
+const host = (): string => state.url.replace('redis://', '');
+
+test.each([
+  [
+    'Sentinels',
+    () => 'redis+sentinel://:s3cret@127.0.0.1:1/main?sentinelPassword=s3cret',
+    "REDIS_URL: the primary main of the Sentinels at 127.0.0.1:1 can't be used (no Sentinel answers: ",
+    'Check that they run, host and port of each in REDIS_URL',
+  ],
+  [
+    'a Cluster',
+    () => 'redis+cluster://:s3cret@127.0.0.1:1,127.0.0.1:2',
+    "REDIS_URL: the Cluster at 127.0.0.1:1, 127.0.0.1:2 can't be used (",
+    'Check that it runs, and host, port and scheme (rediss:// for TLS) in REDIS_URL.',
+  ],
+  [
+    'a wrong password',
+    () => `redis://someone:s3cret@${host()}`,
+    "can't be used (WRONGPASS",
+    'Give a user and password that it takes in REDIS_URL: redis://user:password@host:port.',
+  ],
+])('%s: said plainly, without the password', async (_, url, message, advice) => {
+  const { ok, found } = await findRedis({ REDIS_URL: url() });
+  expect([ok, found[0]?.message, found[0]?.advice]).toEqual([
+    false,
+    expect.stringContaining(message),
+    expect.stringContaining(advice),
+  ]);
+  expect(JSON.stringify(found)).not.toContain('s3cret');
+});
+
+test('a server that answers in another language is not Redis', async () => {
+  const server = createServer((socket) => void socket.on('error', () => undefined).write('220 mail.example ESMTP\r\n'));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = z.object({ port: z.int() }).parse(server.address());
+  const { found } = await findRedis({ REDIS_URL: `redis://127.0.0.1:${port}` });
+  server.close();
+  expect(found[0]).toMatchObject({
+    message: `REDIS_URL: Redis at 127.0.0.1:${port} can't be used (the server is not Redis)`,
+    advice: 'Check that it runs, and host, port and scheme (rediss:// for TLS) in REDIS_URL.',
+  });
+});
+
+test('a frozen Redis is given up on, and nothing hangs', async () => {
+  await state.pause();
+  try {
+    const { found } = await findRedis({ REDIS_URL: state.url });
+    expect(found[0]?.message).toMatch(/can't be used \((?:no answer within 5 s|Command timed out|ETIMEDOUT)\)/);
+  } finally {
+    await state.resume();
+  }
 });
 
 test('one that cannot be reached, or is of another kind than its address, is wrong and stops no other check', async () => {

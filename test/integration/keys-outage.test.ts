@@ -107,7 +107,7 @@ test('C8: a Redis that comes back without its keys is believed', async () => {
 test('a Redis that lost its keys is reported by all, also by later processes, until there are keys or somebody acknowledges it', async () => {
   const fleet = await start(2);
   const { here: a, there: b } = fleet;
-  const env = { REDIS_URL: redis.url };
+  const env = { REDIS_URL: redis.url, EVALGATE_ADMIN_URL: a.adminUrl };
   await a.issueKey();
   await a.issueKey();
   const { stdout: exported } = await runCli(['keys', 'export'], { env });
@@ -150,7 +150,7 @@ test('a loss that no gateway has lived through is known by the cache Redis, if t
   await redis.flush();
   const later = await forTest(startTestGateway({ env }));
   await keysAre(later, LOST);
-  await runCli(['keys', 'acknowledge-loss'], { env });
+  await runCli(['keys', 'acknowledge-loss', '--admin', later.adminUrl]);
   await keysAre(later, /^ok: changes arrive/);
   await redis.flush();
   const last = await forTest(startTestGateway({ env }));

@@ -80,7 +80,7 @@ test('changes are refused with the reason, and work again once it can save', asy
     503,
     `Redis ${FINDING}, so the change was not made. GET /readyz tells which dependency is down; repeat the change when it is back.`,
   ]);
-  const cli = await runCli(['keys', 'list'], { env: { REDIS_URL: redis.url } });
+  const cli = await runCli(['keys', 'list', '--admin', gateway.adminUrl]);
   expect([cli.status, cli.stderr]).toEqual([0, '']);
   await saveInto('dump.rdb', 'ok');
   expect((await gateway.get(CALL, { key })).status).toBe(200);

@@ -1,10 +1,10 @@
-/** `evalgate state`: what is lost with Redis is exported, and brought back, through the listener and in Redis itself. */
+/** `evalgate state`: what is lost with Redis is exported through a gateway, and brought back. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { forFile, forTest } from '../support/opened.ts';
 import { z } from 'zod';
 import { auditOf, logOf, messageOf, samplesOf } from '../support/admin.ts';
@@ -29,15 +29,11 @@ beforeEach(async () => {
   await redisIsWell(gateway);
 });
 
-type Way = 'the listener' | 'Redis';
-const args = (way: Way, ...words: readonly string[]) =>
-  ['state', ...words, ...(way === 'Redis' ? [] : ['--admin', gateway.adminUrl])] as const;
-const run = (way: Way, words: readonly string[], stdin = '') =>
-  runCli(args(way, ...words), { env: { REDIS_URL: redis.url, EVALGATE_OPERATOR: 'ann' }, stdin });
-const exported = async (way: Way): Promise<readonly string[]> =>
-  (await run(way, ['export'])).stdout.trimEnd().split('\n');
-const importText = async (way: Way, lines: readonly string[], ...more: readonly string[]) =>
-  runJson(args(way, 'import', '-', ...more), { env: { REDIS_URL: redis.url }, stdin: lines.join('\n') });
+const run = (words: readonly string[], stdin = '') =>
+  runCli(['state', ...words, '--admin', gateway.adminUrl], { env: { EVALGATE_OPERATOR: 'ann' }, stdin });
+const exported = async (): Promise<readonly string[]> => (await run(['export'])).stdout.trimEnd().split('\n');
+const importText = async (lines: readonly string[], ...more: readonly string[]) =>
+  runJson(['state', 'import', '-', ...more, '--admin', gateway.adminUrl], { stdin: lines.join('\n') });
 
 const counts = (added: number, replaced = 0, unchanged = 0, leftOut = 0) => ({ added, replaced, unchanged, leftOut });
 
@@ -53,103 +49,100 @@ async function change(): Promise<{ readonly token: string; readonly revoked: str
   return { token, revoked: other.token };
 }
 
-describe.each<Way>(['the listener', 'Redis'])('through %s', (way) => {
-  test('an export brings all back to an emptied Redis, and twice nothing twice', async () => {
-    const { token, revoked } = await change();
-    const [audit, ttls, maintenance] = [await auditOf(gateway), await view('ttl'), await view('maintenance')];
-    const lines = await exported(way);
-    expect([lines[0], lines.at(-1)]).toEqual([
-      expect.stringMatching(/^\{"kind":"state","version":1,"at":"/),
-      '{"kind":"end"}',
-    ]);
-    expect(lines.join('\n')).not.toContain(token);
-    await vi.waitFor(
-      async () => expect(await samplesOf(gateway, 'evalgate_keys')).toMatchObject({ evalgate_keys: 3 }),
-      WITHIN,
-    );
-    await redis.flush();
-    await vi.waitFor(async () => expect(await dependency(gateway, 'keys')).toMatch(/^degraded: Redis lost/), WITHIN);
-    const brought = { keys: counts(3), times: counts(3), maintenance: counts(1), audit: counts(audit.length) };
-    expect(await importText(way, lines, '--dry-run')).toMatchObject({ dryRun: true, ...brought });
-    expect(await importText(way, lines)).toMatchObject({ dryRun: false, ...brought });
-    await redisIsWell(gateway);
-    expect([await statusOf(token), await statusOf(revoked)]).toEqual([200, 403]);
-    expect([await view('ttl'), await view('maintenance')]).toEqual([ttls, maintenance]);
-    const [imported, ...before] = await auditOf(gateway);
-    expect(imported).toMatchObject({ action: 'state.import', target: 'state', to: brought });
-    expect(before).toEqual(audit);
-    // In the log once: those that came back were logged when they were made.
-    expect(logOf(gateway, 'changed by an operator')).toHaveLength(audit.length + 1);
-    expect((await exported(way)).filter((line) => !line.includes('state.import')).slice(1)).toEqual(lines.slice(1));
-    const same = { keys: counts(0, 0, 3), times: counts(0, 0, 3), maintenance: counts(0, 0, 1) };
-    expect(await importText(way, lines)).toMatchObject({ ...same, audit: counts(0, 0, audit.length) });
-    expect(await auditOf(gateway)).toEqual([imported, ...before]);
-  });
+test('an export brings all back to an emptied Redis, and twice nothing twice', async () => {
+  const { token, revoked } = await change();
+  const [audit, ttls, maintenance] = [await auditOf(gateway), await view('ttl'), await view('maintenance')];
+  const lines = await exported();
+  expect([lines[0], lines.at(-1)]).toEqual([
+    expect.stringMatching(/^\{"kind":"state","version":1,"at":"/),
+    '{"kind":"end"}',
+  ]);
+  expect(lines.join('\n')).not.toContain(token);
+  await vi.waitFor(
+    async () => expect(await samplesOf(gateway, 'evalgate_keys')).toMatchObject({ evalgate_keys: 3 }),
+    WITHIN,
+  );
+  await redis.flush();
+  await vi.waitFor(async () => expect(await dependency(gateway, 'keys')).toMatch(/^degraded: Redis lost/), WITHIN);
+  const brought = { keys: counts(3), times: counts(3), maintenance: counts(1), audit: counts(audit.length) };
+  expect(await importText(lines, '--dry-run')).toMatchObject({ dryRun: true, ...brought });
+  expect(await importText(lines)).toMatchObject({ dryRun: false, ...brought });
+  await redisIsWell(gateway);
+  expect([await statusOf(token), await statusOf(revoked)]).toEqual([200, 403]);
+  expect([await view('ttl'), await view('maintenance')]).toEqual([ttls, maintenance]);
+  const [imported, ...before] = await auditOf(gateway);
+  expect(imported).toMatchObject({ action: 'state.import', target: 'state', to: brought });
+  expect(before).toEqual(audit);
+  // In the log once: those that came back were logged when they were made.
+  expect(logOf(gateway, 'changed by an operator')).toHaveLength(audit.length + 1);
+  const again = (await exported()).filter((line) => !line.includes('state.import'));
+  // Keys are in no order.
+  expect([again.at(-1), again.slice(1).toSorted()]).toEqual([lines.at(-1), lines.slice(1).toSorted()]);
+  const same = { keys: counts(0, 0, 3), times: counts(0, 0, 3), maintenance: counts(0, 0, 1) };
+  expect(await importText(lines)).toMatchObject({ ...same, audit: counts(0, 0, audit.length) });
+  expect(await auditOf(gateway)).toEqual([imported, ...before]);
+});
 
-  test('what has ended since is not brought back, and what was changed since is replaced', async () => {
-    await change();
-    const lines = await exported(way);
-    await gateway.admin('DELETE', '/api/cache/ttl/list');
-    await gateway.admin('PUT', '/api/cache/ttl/list', { fresh: '10s' });
-    await gateway.admin('DELETE', '/api/cache/maintenance');
-    const old = lines.map((line) => line.replace(/(?<="until":")[^"]+/, ended));
-    const answer = await importText(way, old);
-    expect(answer).toMatchObject({ times: counts(0, 1, 0, 2), maintenance: counts(0, 0, 0, 1) });
-    expect(await view('ttl')).toMatchObject({
-      classes: [{ class: 'list', fresh: '45s', error: '1h' }, {}, {}, {}, {}, {}, {}],
-    });
-    expect(await view('maintenance')).toMatchObject({ active: false });
+test('what has ended since is not brought back, and what was changed since is replaced', async () => {
+  await change();
+  const lines = await exported();
+  await gateway.admin('DELETE', '/api/cache/ttl/list');
+  await gateway.admin('PUT', '/api/cache/ttl/list', { fresh: '10s' });
+  await gateway.admin('DELETE', '/api/cache/maintenance');
+  const old = lines.map((line) => line.replace(/(?<="until":")[^"]+/, ended));
+  const answer = await importText(old);
+  expect(answer).toMatchObject({ times: counts(0, 1, 0, 2), maintenance: counts(0, 0, 0, 1) });
+  expect(await view('ttl')).toMatchObject({
+    classes: [{ class: 'list', fresh: '45s', error: '1h' }, {}, {}, {}, {}, {}, {}],
   });
+  expect(await view('maintenance')).toMatchObject({ active: false });
+});
 
-  test('nothing is imported from a file with faults, which are all named', async () => {
-    const { keyId } = await gateway.issue();
-    const lines = await exported(way);
-    await gateway.admin('DELETE', `/api/keys/${keyId}`);
-    const [head = '', key = '', end = ''] = [
-      lines[0],
-      lines.find((line) => line.includes('"kind":"key"')),
-      lines.at(-1),
-    ];
-    const refusalOf = async (...written: readonly string[]) => {
-      const { status, stderr } = await run(way, ['import', '-'], written.join('\n'));
-      expect(status).toBe(1);
-      return stderr.trimEnd().split('\n');
-    };
-    const wrong = [
-      '{"kind":"keys"}',
-      'no',
-      '{"kind":"time","class":"lists","name":"fresh","ttl":"1y","until":"2999-01-01T00:00:00Z"}',
-      key,
-      key,
-    ];
-    expect(await refusalOf(head.replace('1', '2'), ...wrong)).toEqual([
-      'Nothing was imported: 9 faults:',
-      '  line 1: version: given 2; allowed: 1',
-      '  line 3: not JSON; allowed: one JSON object per line',
-      '  line 2: kind: given "keys"; allowed: key, time, maintenance, audit',
-      expect.stringMatching(/^ {2}line 4: class: given "lists"; allowed: list, evaluation, .*notFound$/),
-      '  line 4: ttl: given "1y"; allowed: a duration from 0s to 365d, such as 250ms, 30s, 5m, 2h or 7d',
-      expect.stringMatching(
-        /^ {2}line 4: until: given "2999.*; allowed: a time in ISO 8601 with its offset, up to 20.*, or null for good$/,
-      ),
-      '  line 6: keyId: the same as line 5; allowed: each once',
-      '  line 6: hash: the same as line 5; allowed: each once',
-      '  line 6: the last, but not the end: the file was cut off; allowed at its end: {"kind":"end"}',
-    ]);
-    expect(await refusalOf(head, key, end, end)).toEqual([
-      'Nothing was imported: 1 fault:',
-      `  line 3: the end, too early or with more members; allowed: ${end} as the last line`,
-    ]);
-    expect(await refusalOf(head, key, '{"kind":"end","keys":1}')).toEqual([
-      'Nothing was imported: 1 fault:',
-      `  line 3: the end, too early or with more members; allowed: ${end} as the last line`,
-    ]);
-    const time = '{"kind":"time","class":"list","name":"fresh","ttl":"9s","until":null}';
-    expect((await refusalOf(head, time, key, end)).join('\n')).toMatch(
-      new RegExp(`^Nothing was imported: 1 key is refused.\n- line 3: Key ${keyId} is revoked`),
-    );
-    expect(await view('ttl')).not.toMatchObject({ classes: [{ fresh: '9s' }] });
-  });
+const refusalOf = async (...written: readonly string[]) => {
+  const { status, stderr } = await run(['import', '-'], written.join('\n'));
+  expect(status).toBe(1);
+  return stderr.trimEnd().split('\n');
+};
+
+test('nothing is imported from a file with faults, which are all named', async () => {
+  const { keyId } = await gateway.issue();
+  const lines = await exported();
+  await gateway.admin('DELETE', `/api/keys/${keyId}`);
+  const [head = '', key = '', end = ''] = [lines[0], lines.find((line) => line.includes('"kind":"key"')), lines.at(-1)];
+  const wrong = [
+    '{"kind":"keys"}',
+    'no',
+    '{"kind":"time","class":"lists","name":"fresh","ttl":"1y","until":"2999-01-01T00:00:00Z"}',
+    key,
+    key,
+  ];
+  expect(await refusalOf(head.replace('1', '2'), ...wrong)).toEqual([
+    'Nothing was imported: 9 faults:',
+    '  line 1: version: given 2; allowed: 1',
+    '  line 3: not JSON; allowed: one JSON object per line',
+    '  line 2: kind: given "keys"; allowed: key, time, maintenance, audit',
+    expect.stringMatching(/^ {2}line 4: class: given "lists"; allowed: list, evaluation, .*notFound$/),
+    '  line 4: ttl: given "1y"; allowed: a duration from 0s to 365d, such as 250ms, 30s, 5m, 2h or 7d',
+    expect.stringMatching(
+      /^ {2}line 4: until: given "2999.*; allowed: a time in ISO 8601 with its offset, up to 20.*, or null for good$/,
+    ),
+    '  line 6: keyId: the same as line 5; allowed: each once',
+    '  line 6: hash: the same as line 5; allowed: each once',
+    '  line 6: the last, but not the end: the file was cut off; allowed at its end: {"kind":"end"}',
+  ]);
+  expect(await refusalOf(head, key, end, end)).toEqual([
+    'Nothing was imported: 1 fault:',
+    `  line 3: the end, too early or with more members; allowed: ${end} as the last line`,
+  ]);
+  expect(await refusalOf(head, key, '{"kind":"end","keys":1}')).toEqual([
+    'Nothing was imported: 1 fault:',
+    `  line 3: the end, too early or with more members; allowed: ${end} as the last line`,
+  ]);
+  const time = '{"kind":"time","class":"list","name":"fresh","ttl":"9s","until":null}';
+  expect((await refusalOf(head, time, key, end)).join('\n')).toMatch(
+    new RegExp(`^Nothing was imported: 1 key is refused.\n- line 3: Key ${keyId} is revoked`),
+  );
+  expect(await view('ttl')).not.toMatchObject({ classes: [{ fresh: '9s' }] });
 });
 
 const ended = (iso: string): string => new Date(Date.parse(iso) - 3 * HOUR_MS).toISOString();
@@ -165,9 +158,9 @@ test('a state larger than a request comes and goes in pages', async () => {
   const lines = Array.from({ length: 1200 }, (_, place) => JSON.stringify({ kind: 'key', ...numberedKey(place) }));
   const head = JSON.stringify({ kind: 'state', version: 1, at: '2026-01-15T12:00:00Z' });
   expect(Buffer.byteLength(lines.join('\n'))).toBeGreaterThan(2 * 1024 * 1024);
-  const answer = await importText('the listener', [head, ...lines, '{"kind":"end"}']);
+  const answer = await importText([head, ...lines, '{"kind":"end"}']);
   expect(answer).toMatchObject({ keys: counts(1200) });
-  const back = await exported('the listener');
+  const back = await exported();
   expect(back.filter((line) => line.includes('"kind":"key"'))).toHaveLength(1200);
 });
 
@@ -185,7 +178,7 @@ test('a listener names the faults of a body by their place, and changes nothing'
 test('a gateway without Redis has a state too', async () => {
   const alone = await forTest(startTestGateway({ clock }));
   await change();
-  const lines = await exported('the listener');
+  const lines = await exported();
   const { stdout } = await runCli(['state', 'import', '-', '--admin', alone.adminUrl], { stdin: lines.join('\n') });
   expect(stdout).toMatch(
     /^Imported the state of .*:\n +new .*\nkeys +3 .*\ntimes +3 .*\nmaintenance +1 .*\naudit +[1-9]/,
@@ -201,14 +194,14 @@ test('the backup job of Kubernetes writes exports that are whole, and leaves non
   const script = jobSchema.parse(parseYaml(readText('deploy/kubernetes/components/backup/cron-job.yaml'))[0]);
   const backUp = (url: string) =>
     promisify(execFile)('sh', ['-euc', script.replaceAll('/backup', folder)], {
-      env: { PATH: `${folder}:${process.env['PATH'] ?? ''}`, REDIS_URL: url },
+      env: { PATH: `${folder}:${process.env['PATH'] ?? ''}`, EVALGATE_ADMIN_URL: url },
     });
-  await backUp(redis.url);
-  await expect(backUp('redis://127.0.0.1:1')).rejects.toThrow('ECONNREFUSED');
+  await backUp(gateway.adminUrl);
+  await expect(backUp('http://127.0.0.1:1')).rejects.toThrow('No admin listener answers');
   const [name = '', ...more] = (await readdir(folder)).filter((file) => file.startsWith('state-'));
   expect([name, more]).toEqual([expect.stringMatching(/^state-\d{8}T\d{6}Z\.jsonl$/), []]);
   expect((await readFile(join(folder, name), 'utf8')).trimEnd().split('\n').slice(1)).toEqual(
-    (await exported('Redis')).slice(1),
+    (await exported()).slice(1),
   );
   await rm(folder, { recursive: true });
 });

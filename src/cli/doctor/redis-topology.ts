@@ -2,7 +2,7 @@
 import { parseRedisAddress, type RedisAddress } from '../../redis/address.ts';
 import type { RedisLink } from '../../redis/connection.ts';
 import type { RedisSettings } from '../../redis/settings.ts';
-import { askSentinels, type SentinelAnswer } from '../redis.ts';
+import { askSentinels, type SentinelAnswer } from './redis-access.ts';
 import { countText } from '../format.ts';
 import type { Check, Checks } from './check.ts';
 

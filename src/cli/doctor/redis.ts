@@ -9,7 +9,7 @@ import { channelName, trialKeys } from '../../redis/names.ts';
 import { defineScript, runScript } from '../../redis/script.ts';
 import { readRedisSettings, redisFaults, type RedisPurpose, type RedisSettings } from '../../redis/settings.ts';
 import { systemTimers, withDeadline } from '../../time/timers.ts';
-import { openAnsweringRedis, RedisAccessError, redisReason, RIGHTS_ADVICE, settingOf } from '../redis.ts';
+import { openAnsweringRedis, RedisAccessError, redisReason, RIGHTS_ADVICE, settingOf } from './redis-access.ts';
 import {
   type Check,
   checkClock,

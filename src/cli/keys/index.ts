@@ -1,8 +1,11 @@
 /** `evalgate keys`: the registry of API keys. */
 import { type Command, Option } from 'commander';
 import type { IssuedKeyView, KeyView } from '../../operations/answers.ts';
+import { ROUTES } from '../../operations/api.ts';
 import { UUID_PATTERN } from '../../domain/records.ts';
 import { type Scope, SCOPES } from '../../keys/key.ts';
+import { formatDuration } from '../../time/duration.ts';
+import { adminCommand, callAdmin, callForLines } from '../admin-client.ts';
 import {
   type CommandTexts,
   durationBetween,
@@ -17,8 +20,6 @@ import {
 import { columns, countText } from '../format.ts';
 import { writeJson } from '../output.ts';
 import { importKeysCommand } from './import.ts';
-import { keyCommand, useKeyAdmin } from './key-admin.ts';
-import type { KeyAdmin } from './redis-key-admin.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -26,9 +27,7 @@ export function keysCommand(): Command {
   return makeGroup({
     name: 'keys',
     summary: 'create, list and end API keys',
-    details:
-      'With REDIS_URL the commands act on Redis directly: no gateway needs to run, and running ones notice at once.\n' +
-      'Without, or with --admin, they go through the admin listener of a running gateway.',
+    details: 'The commands act on a running gateway through its admin listener.',
     examples: ['evalgate keys create --help', 'evalgate keys list'],
   })
     .addCommand(createCommand())
@@ -45,21 +44,21 @@ export function keysCommand(): Command {
 }
 
 function oneKeyCommand(texts: CommandTexts): Command {
-  return keyCommand(texts).argument('<id>', 'the id of the key, not the key itself', parseKeyId);
+  return adminCommand(texts).argument('<id>', 'the id of the key, not the key itself', parseKeyId);
 }
 
-const STATUS_CHANGES = {
-  deprecate: (admin: KeyAdmin, id: string) => admin.edit(id, { status: 'deprecated' }),
-  activate: (admin: KeyAdmin, id: string) => admin.edit(id, { status: 'active' }),
-  revoke: (admin: KeyAdmin, id: string) => admin.revoke(id),
-};
+const STATUSES = { deprecate: 'deprecated', activate: 'active' } as const;
 const DEPRECATE_DETAILS = '`activate` makes it active again; `revoke` is for good.';
 
-function statusCommand(name: keyof typeof STATUS_CHANGES, summary: string, details?: string): Command {
+function statusCommand(name: keyof typeof STATUSES | 'revoke', summary: string, details?: string): Command {
   const texts = { name, summary, examples: [`evalgate keys ${name} key_7Hq2Ls0vXb3N`] };
   return oneKeyCommand(details === undefined ? texts : { ...texts, details }).action(
     async (id: string, _options, command: Command) => {
-      const key = await useKeyAdmin(command, (admin) => STATUS_CHANGES[name](admin, id));
+      const params = { keyId: id };
+      const { key } =
+        name === 'revoke'
+          ? await callAdmin(command, ROUTES.revokeKey, { params })
+          : await callAdmin(command, ROUTES.editKey, { params, body: { status: STATUSES[name] } });
       const effect =
         name === 'revoke'
           ? `\n\nKey ${id} is refused from now on; by a gateway that cannot reach Redis, after keys.grace at the latest.`
@@ -73,7 +72,7 @@ function showCommand(): Command {
   const summary = 'show one key, and its requests of the last hour';
   return oneKeyCommand({ name: 'show', summary, examples: ['evalgate keys show key_7Hq2Ls0vXb3N'] }).action(
     async (id: string, _options, command: Command) => {
-      const { key, lastHour } = await useKeyAdmin(command, (admin) => admin.show(id));
+      const { key, lastHour } = await callAdmin(command, ROUTES.showKey, { params: { keyId: id } });
       const { requests, refused, problem } = lastHour;
       const doubt = problem === null ? '' : `; ONE PROCESS ONLY: ${problem}`;
       const use = `${requests} in the last hour, ${refused} of them refused with 429${doubt}`;
@@ -85,13 +84,20 @@ function showCommand(): Command {
 
 function listCommand(): Command {
   const examples = ['evalgate keys list', "evalgate keys list --json | jq -r '.keys[].keyId'"];
-  return keyCommand({
+  return adminCommand({
     name: 'list',
     summary: 'list all keys, whatever their status',
     details: 'With Redis, the time of the last use is up to 30 seconds late.',
     examples,
   }).action(async (_options, command: Command) => {
-    const keys = await useKeyAdmin(command, (admin) => admin.list());
+    const keys: KeyView[] = [];
+    const query = new URLSearchParams({ limit: '1000' });
+    for (;;) {
+      const page = await callAdmin(command, ROUTES.listKeys, { query });
+      keys.push(...page.keys);
+      if (page.nextCursor === null) break;
+      query.set('cursor', page.nextCursor);
+    }
     print(command, { keys }, keyTable(keys));
   });
 }
@@ -142,7 +148,7 @@ function membersOf({ name, workspace, scope, perMinute, perHour, expires }: KeyO
 }
 
 function createCommand(): Command {
-  const command = keyCommand({
+  const command = adminCommand({
     name: 'create',
     summary: 'issue a key and print it, once',
     details:
@@ -159,7 +165,7 @@ function createCommand(): Command {
     if (missing.length > 0)
       throw wrongCall(`A new key needs ${missing.join(', ')} as well. See evalgate keys create --help.`);
     const wanted = { name, workspaceIds, scopes, ...rest };
-    printIssuedKey(command, await useKeyAdmin(command, (admin) => admin.create(wanted)));
+    printIssuedKey(command, await callAdmin(command, ROUTES.createKey, { body: wanted }));
   });
 }
 
@@ -178,7 +184,7 @@ function editCommand(): Command {
     if (Object.values(edit).every((value) => value === undefined)) {
       throw wrongCall('Nothing to change: give --name, --workspace, --scope, --per-minute, --per-hour or --expires.');
     }
-    const key = await useKeyAdmin(command, (admin) => admin.edit(id, edit));
+    const { key } = await callAdmin(command, ROUTES.editKey, { params: { keyId: id }, body: edit });
     print(command, key, keyDetails(key));
   });
 }
@@ -194,20 +200,21 @@ function rotateCommand(): Command {
   })
     .addOption(overlap.default(DAY_MS, '24h'))
     .action(async (id: string, { overlap: overlapMs }: { overlap: number }, command: Command) => {
-      const issued = await useKeyAdmin(command, (admin) => admin.rotate(id, overlapMs));
+      const body = { overlap: formatDuration(overlapMs) };
+      const issued = await callAdmin(command, ROUTES.rotateKey, { params: { keyId: id }, body });
       const end = new Date(Date.parse(issued.key.createdAt) + overlapMs).toISOString();
       printIssuedKey(command, issued, `\n\nThe old key, ${id}, ends at ${end}, or when it expires if that is earlier.`);
     });
 }
 
 function acknowledgeLossCommand(): Command {
-  return keyCommand({
+  return adminCommand({
     name: 'acknowledge-loss',
     summary: 'acknowledge that Redis lost all keys: gateways report it no longer',
     details: 'It brings no key back: `import` does.',
     examples: ['evalgate keys acknowledge-loss'],
   }).action(async (_options, command: Command) => {
-    const loss = await useKeyAdmin(command, (admin) => admin.acknowledgeLoss());
+    const loss = await callAdmin(command, ROUTES.acknowledgeLoss);
     const { lostAt, keys } = loss;
     print(
       command,
@@ -218,15 +225,18 @@ function acknowledgeLossCommand(): Command {
 }
 
 function exportCommand(): Command {
-  return keyCommand({
+  return adminCommand({
     name: 'export',
     summary: 'print all keys, hashed, as the JSON lines that `import` takes',
-    details: 'It reads Redis, and needs REDIS_URL: hashes never leave the admin listener.',
+    details: 'It takes a token of the role keys or admin: the hash of a key that can be guessed is as good as the key.',
     examples: ['evalgate keys export > keys.jsonl'],
   }).action(async ({ json }: { json?: boolean }, command: Command) => {
-    const keys = await useKeyAdmin(command, (admin) => admin.exportKeys());
-    if (json === true) return print(command, { keys }, '');
-    for (const key of keys) writeJson(key);
+    const keys: unknown[] = [];
+    for await (const key of callForLines(command, ROUTES.exportKeys)) {
+      if (json === true) keys.push(key);
+      else writeJson(key);
+    }
+    if (json === true) print(command, { keys }, '');
   });
 }
 

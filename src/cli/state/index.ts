@@ -4,14 +4,13 @@ import { z } from 'zod';
 import type { StateCounts } from '../../operations/answers.ts';
 import { ROUTES } from '../../operations/api.ts';
 import { check } from '../../operations/input.ts';
-import { readRecords } from '../../operations/state.ts';
-import { callAdmin, operatorOf } from '../admin-client.ts';
+import { readRecords, STATE_END, STATE_VERSION } from '../../operations/state.ts';
+import { adminCommand, callAdmin, callForLines } from '../admin-client.ts';
 import { CliError, makeGroup, print } from '../command.ts';
 import { columns, countText } from '../format.ts';
+import { importInPages } from '../import-pages.ts';
 import { type JsonLine, NOT_JSON, readJsonLines } from '../json-lines.ts';
-import { keyCommand, redisUrlOf } from '../keys/key-admin.ts';
 import { writeJson } from '../output.ts';
-import type { StateAdmin } from './redis-state.ts';
 
 export function stateCommand(): Command {
   return makeGroup({
@@ -24,38 +23,14 @@ export function stateCommand(): Command {
     .addCommand(importCommand());
 }
 
-async function useState<T>(command: Command, act: (admin: StateAdmin) => Promise<T>): Promise<T> {
-  const url = redisUrlOf(command);
-  if (url === null) return act(listenerState(command));
-  const { useRedisState } = await import('./redis-state.ts');
-  return useRedisState({ url, operator: operatorOf(command) }, act);
-}
-
-function listenerState(command: Command): StateAdmin {
-  return {
-    pages: async function* () {
-      const query = new URLSearchParams();
-      for (;;) {
-        const { records, nextCursor } = await callAdmin(command, ROUTES.exportState, { query });
-        yield records;
-        if (nextCursor === null) return;
-        query.set('cursor', nextCursor);
-      }
-    },
-    import: (records, dryRun) => callAdmin(command, ROUTES.importState, { body: { records: [...records], dryRun } }),
-  };
-}
-
-const VERSION = 1;
-const END = { kind: 'end' } as const;
 const headSchema = z.strictObject({
   kind: z.literal('state').describe('state'),
-  version: z.literal(VERSION).describe(String(VERSION)),
+  version: z.literal(STATE_VERSION).describe(String(STATE_VERSION)),
   at: z.iso.datetime().describe('a time in ISO 8601 in UTC'),
 });
 
 function exportCommand(): Command {
-  return keyCommand({
+  return adminCommand({
     name: 'export',
     summary: 'print the state as the JSON lines that `import` takes',
     details: [
@@ -64,22 +39,26 @@ function exportCommand(): Command {
     ].join(' '),
     examples: ['evalgate state export > state.jsonl'],
   }).action(async ({ json }: { json?: boolean }, command: Command) => {
-    const head = { kind: 'state', version: VERSION, at: new Date().toISOString() };
-    await useState(command, async (admin) => {
-      const all: object[] = [];
-      if (json !== true) writeJson(head);
-      for await (const page of admin.pages()) {
-        if (json === true) all.push(...page);
-        else for (const record of page) writeJson(record);
-      }
-      if (json === true) print(command, { version: head.version, at: head.at, records: all }, '');
-      else writeJson(END);
-    });
+    const records: unknown[] = [];
+    let head: z.output<typeof headSchema> | null = null;
+    let last: unknown = null;
+    for await (const line of callForLines(command, ROUTES.exportState)) {
+      if (head === null) head = headSchema.safeParse(line).data ?? notWhole('no head');
+      else if (json === true) records.push(line);
+      if (json !== true) writeJson(line);
+      last = line;
+    }
+    if (head === null || !isEnd(last)) notWhole('no end');
+    if (json === true) print(command, { version: head.version, at: head.at, records: records.slice(0, -1) }, '');
   });
 }
 
+function notWhole(lacks: string): never {
+  throw new CliError(`The export is not whole: it has ${lacks}. Is the gateway of the same version as this command?`);
+}
+
 function importCommand(): Command {
-  return keyCommand({
+  return adminCommand({
     name: 'import',
     summary: 'add an exported state to what is there',
     details: [
@@ -92,51 +71,14 @@ function importCommand(): Command {
     .option('--dry-run', 'only check it, and count what would change')
     .action(async (file: string, { dryRun = false }: { dryRun?: boolean }, command: Command) => {
       const { at, records } = parseState(await readJsonLines(file), Date.now());
-      const counts = await useState(command, async (admin) => {
-        // Counted as a whole first: a key that is refused on the last page leaves the first ones unchanged too.
-        const counted = await importPages(admin, records, true);
-        return dryRun ? counted : importPages(admin, records, false);
+      const counts = await importInPages(records, dryRun, {
+        send: (written, isDryRun) =>
+          callAdmin(command, ROUTES.importState, { body: { records: [...written], dryRun: isDryRun } }),
+        word: 'records',
+        sum: sumOf,
       });
       print(command, { exportedAt: at, dryRun, ...counts }, countsText(at, dryRun, counts));
     });
-}
-
-/** Below the limit of the listener, 1 MB and 5000 records; small enough that Redis stores a page within its time for an answer. */
-const PAGE_BYTES = 500_000;
-const PAGE_RECORDS = 250;
-
-async function importPages(admin: StateAdmin, records: readonly JsonLine[], isDryRun: boolean): Promise<StateCounts> {
-  let sums: StateCounts | null = null;
-  for (const page of pagesOf(records)) {
-    const written = page.map((line) => line.written);
-    const counts = await admin.import(written, isDryRun).catch((error: unknown) => {
-      throw error instanceof CliError ? withLineNumbers(error, page) : error;
-    });
-    sums = sums === null ? counts : sumOf(sums, counts);
-  }
-  if (sums === null) throw new CliError('Nothing was imported: the file has no records.');
-  return sums;
-}
-
-function* pagesOf(records: readonly JsonLine[]): Generator<readonly JsonLine[]> {
-  let page: JsonLine[] = [];
-  let bytes = 0;
-  for (const record of records) {
-    const size = Buffer.byteLength(JSON.stringify(record.written)) + 1;
-    if (page.length === PAGE_RECORDS || (page.length > 0 && bytes + size > PAGE_BYTES)) {
-      yield page;
-      [page, bytes] = [[], 0];
-    }
-    page.push(record);
-    bytes += size;
-  }
-  if (page.length > 0) yield page;
-}
-
-/** A refused record is named by its place on the page. */
-function withLineNumbers(error: CliError, page: readonly JsonLine[]): CliError {
-  const lineOf = (_: string, index: string): string => `line ${page[Number(index)]?.number ?? '?'}`;
-  return new CliError(error.message.replaceAll(/records\[(\d+)\]/g, lineOf), error.exitCode);
 }
 
 const KINDS = ['keys', 'times', 'maintenance', 'audit'] as const;
@@ -164,9 +106,10 @@ function countsText(at: string, isDryRun: boolean, counts: StateCounts): string 
   ].join('\n');
 }
 
-const endSchema = z.looseObject({ kind: z.literal(END.kind) });
-const isEnd = ({ written }: JsonLine): boolean => endSchema.safeParse(written).success;
-const END_LINE = JSON.stringify(END);
+const endSchema = z.looseObject({ kind: z.literal(STATE_END.kind) });
+const isEnd = (written: unknown): boolean => endSchema.safeParse(written).success;
+const isEndLine = ({ written }: JsonLine): boolean => isEnd(written);
+const END_LINE = JSON.stringify(STATE_END);
 const place = (line: JsonLine | undefined): string => `line ${line?.number ?? 1}`;
 
 /** The records between the first line and the last. Throws CliError with every fault of every line. */
@@ -176,9 +119,9 @@ function parseState(
 ): { readonly at: string; readonly records: readonly JsonLine[] } {
   const [first, ...rest] = lines;
   const last = rest.at(-1);
-  const isWhole = check(z.strictObject({ kind: z.literal(END.kind) }), last?.written).faults === null;
-  const misplaced = rest.slice(0, isWhole ? -1 : undefined).filter(isEnd);
-  const records = rest.filter((line) => !isEnd(line));
+  const isWhole = check(z.strictObject({ kind: z.literal(STATE_END.kind) }), last?.written).faults === null;
+  const misplaced = rest.slice(0, isWhole ? -1 : undefined).filter(isEndLine);
+  const records = rest.filter((line) => !isEndLine(line));
   const head = check(headSchema, first?.written);
   const readable = records.filter(({ written }) => written !== undefined);
   const { faults } = readRecords(
@@ -193,7 +136,7 @@ function parseState(
     ...misplaced.map(
       (line) => `${place(line)}: the end, too early or with more members; allowed: ${END_LINE} as the last line`,
     ),
-    ...(isWhole || (last !== undefined && isEnd(last))
+    ...(isWhole || (last !== undefined && isEndLine(last))
       ? []
       : [`${place(last ?? first)}: the last, but not the end: the file was cut off; allowed at its end: ${END_LINE}`]),
   ];

@@ -92,12 +92,18 @@ async function abort(gateway: TestGateway, path: string, key: string): Promise<v
   gate.release();
 }
 
+/** Those that answer JSON lines. */
+const LINES = ['/api/state', '/api/key-export'];
+
 /** Asks the admin listener for everything, and changes everything that can be changed. */
 export async function askEverything(gateway: TestGateway): Promise<readonly Exchange[]> {
   const exchanges: Exchange[] = [];
   const ask = async (method: string, path: string, body?: unknown, route = path): Promise<unknown> => {
     const { status, json, text } = await gateway.admin(method, path, body);
-    exchanges.push({ route: `${method} ${route.split('?')[0]}`, body, status, answer: json ?? text });
+    const isLines = LINES.includes(path);
+    const lines = isLines ? text.trimEnd().split('\n') : [];
+    const answer = isLines ? lines.map((line): unknown => JSON.parse(line)) : (json ?? text);
+    exchanges.push({ route: `${method} ${route.split('?')[0]}`, body, status, answer });
     return json;
   };
   const keys = '/api/keys/{keyId}';
@@ -139,7 +145,7 @@ export async function askEverything(gateway: TestGateway): Promise<readonly Exch
   await ask('POST', `/api/keys/${keyId}/rotate`, {}, `${keys}/rotate`);
   const own = { keyId: 'k_1', hash: 'ab'.repeat(32), status: 'active', createdAt: '2026-01-01T00:00:00.000Z' };
   const rest = { expiresAt: '2027-01-01T00:00:00.000Z', limits: { perMinute: 5, perHour: 50 }, quotaId: 'q_1' };
-  await ask('POST', '/api/keys/import', { keys: [{ ...own, name: 'a', ...rights, ...rest }] });
+  await ask('POST', '/api/keys/import', { keys: [{ ...own, name: 'a', ...rights, ...rest }], dryRun: false });
   await ask('PUT', '/api/cache/ttl/list', { fresh: '60s', stale: '10m', error: '2h' }, ttl);
   await ask('PUT', '/api/cache/ttl/list', { fresh: '90s', for: '1h' }, ttl);
   await ask('POST', '/api/cache/purge', { tags: [`workspace:${WORKSPACE_A}`], mode: 'soft', exact: true });
@@ -150,6 +156,7 @@ export async function askEverything(gateway: TestGateway): Promise<readonly Exch
   await ask('PUT', '/api/cache/maintenance', { for: '30m' });
   await ask('PUT', '/api/cache/maintenance', { until: '2026-01-15T13:30:00.000Z' });
   await ask('GET', '/api/state');
+  await ask('GET', '/api/key-export');
   const end = '2026-01-15T13:30:00.000Z';
   const records = [
     { kind: 'key', ...own, name: 'a', ...rights, ...rest },

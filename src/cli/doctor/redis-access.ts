@@ -1,17 +1,17 @@
-/** Opens a Redis for one command: it answers within seconds, or the command ends with what to do about it. */
+/** Opens a Redis for the doctor: it answers within seconds, or the finding says what to do about it. */
 import {
   describeAddress,
   describeNode,
   parseRedisAddress,
   type RedisAddress,
   RedisAddressError,
-} from '../redis/address.ts';
-import { RedisLink, type RedisRole } from '../redis/connection.ts';
-import { askNode } from '../redis/open-connection.ts';
-import { HandshakeError, replyCode } from '../redis/errors.ts';
-import { systemTimers, withDeadline } from '../time/timers.ts';
-import { CliError } from './command.ts';
-import { messageOf, systemCode } from '../log/error.ts';
+} from '../../redis/address.ts';
+import { RedisLink, type RedisRole } from '../../redis/connection.ts';
+import { askNode } from '../../redis/open-connection.ts';
+import { HandshakeError, replyCode } from '../../redis/errors.ts';
+import { systemTimers, withDeadline } from '../../time/timers.ts';
+import { CliError } from '../command.ts';
+import { messageOf, systemCode } from '../../log/error.ts';
 
 /** Longer than a request of the gateway may wait, and short enough for a user at a terminal. */
 const ANSWER_WITHIN_MS = 5000;
