@@ -2,6 +2,10 @@
 /*
  * The launcher. It is plain JavaScript, so that any Node.js can run it. It runs the build of an installed package, or the
  * TypeScript of a checkout. A checkout has a Node.js of its own, from `npm ci`, for machines whose Node.js is too old.
+ *
+ * Node.js opens its inspector at SIGUSR1, and with that every key and record in memory, to all who reach its port. An option
+ * of the command line prevents it. The process replaces itself by one with that option (same id, same streams), so that it
+ * holds however evalgate is started.
  */
 /// <reference types="node" />
 import { spawn } from 'node:child_process';
@@ -10,6 +14,7 @@ import * as nodeModule from 'node:module';
 import { fileURLToPath } from 'node:url';
 
 const pathOf = (/** @type {string} */ relative) => fileURLToPath(new URL(relative, import.meta.url));
+const NO_INSPECTOR = '--disable-sigusr1';
 const BUNDLED = pathOf('../../node_modules/node/bin/node');
 const isBuilt = existsSync(pathOf('../../dist/cli/run.js'));
 /** The oldest Node.js that runs the build, and the oldest that runs the TypeScript. */
@@ -19,12 +24,17 @@ const { node: version } = process.versions;
 const [major = 0, minor = 0] = version.split('.').map(Number);
 
 if (major > oldestMajor || (major === oldestMajor && minor >= oldestMinor)) {
+  // Windows has no such signal.
+  if (process.platform !== 'win32' && !process.execArgv.includes(NO_INSPECTOR)) {
+    const { execPath, execArgv, argv, env } = process;
+    process.execve?.(execPath, [execPath, ...execArgv, NO_INSPECTOR, ...argv.slice(1)], env);
+  }
   nodeModule.enableCompileCache();
   await import(isBuilt ? '../../dist/cli/run.js' : './run.ts');
 } else if (existsSync(BUNDLED)) {
   // As one process: what is sent to the launcher reaches the program, and the launcher ends as the program does.
   const program = spawn(BUNDLED, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: 'inherit' });
-  const signals = /** @type {const} */ (['SIGTERM', 'SIGINT', 'SIGHUP']);
+  const signals = /** @type {const} */ (['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR1']);
   for (const name of signals) process.on(name, () => program.kill(name));
   program.on('exit', (code, signal) => {
     for (const name of signals) process.removeAllListeners(name);

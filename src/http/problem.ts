@@ -12,7 +12,6 @@ export type Headers = Readonly<Record<string, string>>;
  */
 export const ERROR_CODES = {
   parameter_invalid: { status: 400, meaning: 'A query parameter is unknown, repeated or breaks its rule.' },
-  cursor_invalid: { status: 400, meaning: 'The cursor of `after` is none that the API has given.' },
   address_too_long: { status: 400, meaning: 'Path and query are longer than 8192 bytes.' },
   request_unreadable: { status: 400, meaning: 'The request is not proper HTTP, too large or too slow.' },
   key_missing: { status: 401, meaning: 'The request has no API key.' },
@@ -137,6 +136,8 @@ export function surfaceOf(path: string): 'v1' | 'v2' | 'other' {
 
 /** Used if nobody said how long the trouble lasts. */
 const DEFAULT_RETRY_AFTER_SECONDS = 5;
+/** Nobody is sent away for longer (S2: `Retry-After` is at most 60 s): trouble may end early, as a maintenance does. */
+const MAX_RETRY_AFTER_SECONDS = 60;
 const UNEXPECTED = new ErrorText('Something went wrong in the gateway.');
 const KEYS_UNAVAILABLE = new ErrorText('API keys cannot be checked at the moment. Try again later.');
 
@@ -161,13 +162,12 @@ export function problemOf(error: unknown): Problem {
     return new Problem(error.isTransient ? transient : 'record_malformed', text, { headers });
   }
   if (error instanceof RegistryUnavailableError) {
-    const delayMs = error.cause instanceof StoreError ? error.cause.retryAfterMs : null;
-    return new Problem('keys_unavailable', KEYS_UNAVAILABLE, { headers: retryAfter(delayMs) });
+    return new Problem('keys_unavailable', KEYS_UNAVAILABLE, { headers: retryAfter(null) });
   }
   return new Problem('internal_error', UNEXPECTED);
 }
 
 function retryAfter(delayMs: number | null): Headers {
   const seconds = delayMs === null ? DEFAULT_RETRY_AFTER_SECONDS : Math.max(1, Math.ceil(delayMs / 1000));
-  return { 'Retry-After': String(seconds) };
+  return { 'Retry-After': String(Math.min(MAX_RETRY_AFTER_SECONDS, seconds)) };
 }

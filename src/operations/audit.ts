@@ -1,4 +1,8 @@
-/** Who changed what, when, from what, to what: in memory, or in the state Redis, where it outlives every process. */
+/**
+ * Who changed what, when, from what, to what: in memory, or in the state Redis, where it outlives every process. The oldest go
+ * first, but of each kind by itself: so nobody who may purge or change times can push out who got which key, or who was
+ * refused. The log has all for good.
+ */
 import { randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import type { Clock } from '../time/clock.ts';
@@ -8,8 +12,16 @@ import { defineScript, runScript } from '../redis/script.ts';
 import { type auditEntrySchema, type KeptEntry, keptEntrySchema } from './answers.ts';
 import { iso } from './api.ts';
 
-/** How many changes are kept, the oldest go first; the log has them for good. */
-const CAPACITY = 1000;
+/** How many entries of each kind are kept. */
+const CAPACITY = { keys: 10_000, refusals: 1000, rest: 1000 };
+/** Redis is rid of the others only once there are more than so many in all: until then they are left out when it is read. */
+const MAX_LISTED = CAPACITY.keys + CAPACITY.refusals + 2 * CAPACITY.rest;
+
+/** `keys`: who may do what from then on. `refusals`: what somebody tried and may not do. */
+function kindOf({ action }: Pick<AuditEntry, 'action'>): keyof typeof CAPACITY {
+  if (action.startsWith('access.')) return 'refusals';
+  return /^(?:key|secret|state)\./.test(action) ? 'keys' : 'rest';
+}
 
 export type AuditEntry = z.output<typeof auditEntrySchema>;
 export type AuditedChange = Omit<AuditEntry, 'at'>;
@@ -23,18 +35,17 @@ export interface AuditOptions {
 }
 
 /**
- * ARGV: how many are kept, then each entry, oldest first. One whose answer was lost is sent again, as the same text: it
- * takes its own place, not that of another entry. LREM, a first write that needs no memory, makes a full Redis run all of it.
+ * ARGV: each entry, oldest first. One whose answer was lost is sent again, as the same text: it takes its own place, not that of
+ * another entry. LREM, a first write that needs no memory, makes a full Redis run all of it. Returns how many there are.
  */
 const WRITE = defineScript(
   'writeAudit',
   `
-for i = 2, #ARGV do
+for i = 1, #ARGV do
   redis.call('LREM', KEYS[1], 0, ARGV[i])
   redis.call('LPUSH', KEYS[1], ARGV[i])
 end
-redis.call('LTRIM', KEYS[1], 0, ARGV[1] - 1)
-return 1
+return redis.call('LLEN', KEYS[1])
 `,
 );
 
@@ -70,7 +81,7 @@ export class Audit {
     const { clock, sink } = this.#options;
     const entry: AuditEntry = { at: iso(clock.nowMs()), ...change };
     sink(entry);
-    this.#unwritten = [...this.#unwritten, { id: randomUUID(), ...entry }].slice(-CAPACITY);
+    this.#unwritten = bounded([{ id: randomUUID(), ...entry }, ...this.#unwritten.toReversed()]).toReversed();
     await this.#write();
   }
 
@@ -86,7 +97,7 @@ export class Audit {
   /** The same with their ids, each once: one that still waits for its reply may be in Redis already. Rejects without Redis. */
   async kept(): Promise<readonly KeptEntry[]> {
     const texts = await this.#texts();
-    return [...byIdentity([...this.#unwritten.toReversed(), ...texts.flatMap(readEntry)]).values()];
+    return bounded([...byIdentity([...this.#unwritten.toReversed(), ...texts.flatMap(readEntry)]).values()]);
   }
 
   /**
@@ -100,7 +111,7 @@ export class Audit {
       const present = byIdentity(link === null ? this.#unwritten.toReversed() : texts.flatMap(readEntry));
       const added = [...byIdentity(entries.toReversed())].filter(([identity]) => !present.has(identity));
       const all = new Map([...present, ...added]);
-      const kept = [...all.values()].toSorted((a, b) => Date.parse(b.at) - Date.parse(a.at)).slice(0, CAPACITY);
+      const kept = bounded([...all.values()].toSorted((a, b) => Date.parse(b.at) - Date.parse(a.at)));
       const isKept = new Set(kept);
       const counts = {
         added: added.filter(([, entry]) => isKept.has(entry)).length,
@@ -112,8 +123,7 @@ export class Audit {
         this.#unwritten = kept.toReversed();
         return counts;
       }
-      const args = [texts[0] ?? '', texts.length, ...kept.map((entry) => JSON.stringify(entry))];
-      if ((await runScript(link, REPLACE, { keys: [auditKey()], args })) === 1) return counts;
+      if (await replace(link, texts, kept)) return counts;
     }
     throw new Error('other processes changed the audit again and again');
   }
@@ -133,13 +143,33 @@ export class Audit {
     const entries = this.#unwritten;
     if (link === null || entries.length === 0) return;
     try {
-      const args = [CAPACITY, ...entries.map((entry) => JSON.stringify(entry))];
-      await runScript(link, WRITE, { keys: [auditKey()], args });
+      const args = entries.map((entry) => JSON.stringify(entry));
+      const listed = await runScript(link, WRITE, { keys: [auditKey()], args });
+      // If another process is quicker, it is done with the next entry.
+      if (Number(listed) > MAX_LISTED) {
+        const texts = await this.#texts();
+        await replace(link, texts, bounded(texts.flatMap(readEntry)));
+      }
       this.#unwritten = this.#unwritten.filter((entry) => !entries.includes(entry));
     } catch {
       // The link itself reports it, once.
     }
   }
+}
+
+/** Puts the entries, newest first, in the place of those that were read; false if those have changed since. */
+async function replace(link: RedisLink, read: readonly string[], entries: readonly KeptEntry[]): Promise<boolean> {
+  const args = [read[0] ?? '', read.length, ...entries.map((entry) => JSON.stringify(entry))];
+  return (await runScript(link, REPLACE, { keys: [auditKey()], args })) === 1;
+}
+
+/** Of entries, newest first, as many of each kind as are kept. */
+function bounded(entries: readonly KeptEntry[]): readonly KeptEntry[] {
+  const left = { ...CAPACITY };
+  return entries.filter((entry) => {
+    left[kindOf(entry)] -= 1;
+    return left[kindOf(entry)] >= 0;
+  });
 }
 
 /** Each entry once, in their order. One without an id is known by its text. */

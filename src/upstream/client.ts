@@ -57,8 +57,8 @@ export interface StoreClientOptions {
 
 /** Responses of status 1xx before the one that counts (RFC 9110 section 15.2): more than any server has a use for. */
 const MAX_INTERIM_RESPONSES = 16;
-/** A store that asks for more is not believed: nobody waits longer than an hour on its word. */
-const MAX_RETRY_AFTER_MS = 3_600_000;
+/** A store that asks for more is not believed: nobody waits longer than a minute on its word. */
+const MAX_RETRY_AFTER_MS = 60_000;
 /** Quoted or not, weak or strong, but nothing that could not be sent back in a header. */
 const ETAG_PATTERN = /^[\u0020-\u007e]{1,256}$/;
 const HTTP_DATE_PATTERN = /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
@@ -315,7 +315,7 @@ async function codeOf(body: Buffer): Promise<string | null> {
   }
 }
 
-/** `Retry-After` (RFC 9110 section 10.2.3) as milliseconds from `nowMs` on, at most an hour; null if it says nothing. */
+/** `Retry-After` (RFC 9110 section 10.2.3) as milliseconds from `nowMs` on, at most a minute; null if it says nothing. */
 function retryAfterMsOf(header: string | undefined, nowMs: number): number | null {
   const text = header?.trim() ?? '';
   const inMs = /^\d{1,15}$/.test(text)

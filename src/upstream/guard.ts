@@ -115,10 +115,20 @@ export class Guard {
         return answer;
       } catch (error) {
         if (tries > 1) this.#hooks.onRetry?.('failed');
-        if (tries === MAX_TRIES || !(await this.#waitToRetry(error, tries, { ...options, deadlineMs }))) throw error;
+        const isRepeated = tries < MAX_TRIES && (await this.#waitToRetry(error, tries, { ...options, deadlineMs }));
+        if (!isRepeated) throw this.#told(error, options);
       }
     }
   };
+
+  /**
+   * What the readers of a failed call hear. The store's `Retry-After` is passed on only while calls are held back here too: else
+   * the next request is sent at once, and may well be answered, so nobody need wait longer than after any failure.
+   */
+  #told(error: unknown, { keyId, isBackground = false }: FetchOptions): unknown {
+    if (!(error instanceof StoreError) || error.kind !== 'errorStatus') return error;
+    return this.#circuits.heldBackBy({ keyId, isBackground }) === null ? error.withoutRetryAfter() : error;
+  }
 
   async #try<P, R>(resource: Resource<P, R>, params: P, { deadlineMs, ...options }: Attempt): Promise<StoreAnswer<R>> {
     const startedMs = this.#nowMs();

@@ -34,12 +34,9 @@ export interface MaintenanceControl extends MaintenanceWatch {
   end(): Promise<MaintenanceChange>;
 }
 
-/** Somebody may end it early, so no client is sent away for longer. */
-const MAX_RETRY_AFTER_MS = 60_000;
-
 /** The error of a call that maintenance keeps from the store. */
 export function maintenanceError({ untilMs }: Maintenance, clock: Clock): StoreError {
-  const retryAfterMs = Math.min(MAX_RETRY_AFTER_MS, Math.max(0, untilMs - clock.nowMs()));
+  const retryAfterMs = Math.max(0, untilMs - clock.nowMs());
   return new StoreError('maintenance', `the store is asked nothing until ${new Date(untilMs).toISOString()}`, {
     retryAfterMs,
   });

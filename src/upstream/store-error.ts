@@ -38,7 +38,7 @@ type StoreErrorDetails = Partial<
 export class StoreError extends Error {
   override readonly name = 'StoreError';
   readonly kind: StoreErrorKind;
-  /** When trying again may help: the store's own `Retry-After`, else null. */
+  /** When trying again may help, if that is known: the store's own `Retry-After`, or the gateway's wait. */
   readonly retryAfterMs: number | null;
   /** The store's HTTP status, if there was one. */
   readonly status: number | null;
@@ -57,6 +57,12 @@ export class StoreError extends Error {
     this.status = details.status ?? null;
     this.workspaceId = details.workspaceId ?? null;
     this.isUnprovoked = details.isUnprovoked ?? false;
+  }
+
+  /** The same without the store's `Retry-After`. */
+  withoutRetryAfter(): StoreError {
+    const { status, workspaceId, isUnprovoked, cause } = this;
+    return new StoreError(this.kind, this.message, { status, workspaceId, isUnprovoked, cause });
   }
 
   get publicMessage(): string {

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { copyFile, mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { openFolder } from '../support/files.ts';
 import { forFile } from '../support/opened.ts';
 import { runProcess } from '../support/process.ts';
@@ -29,6 +30,24 @@ test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('%s reaches the program, whi
   launcher.kill(signal);
   // sample-upstream handles two of the three; the third ends it, and the launcher with it.
   expect(await once(launcher, 'exit')).toEqual(signal === 'SIGHUP' ? [null, signal] : [0, null]);
+});
+
+test.each([
+  ['by a Node.js that is recent', []],
+  ['by one that is too old', OLD],
+])('SIGUSR1 opens no inspector, and ends nothing (started %s)', async (_how, options) => {
+  const args = [...options, PROGRAM, 'sample-upstream', '--port', '0', '--evaluations', '5'];
+  const launcher = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  let heard = '';
+  launcher.stderr.on('data', (chunk: Buffer) => (heard += chunk.toString()));
+  const [said] = z.tuple([z.instanceof(Buffer)]).parse(await once(launcher.stdout, 'data'));
+  const [url = ''] = /http:\/\/\S+/.exec(said.toString()) ?? [];
+  launcher.kill('SIGUSR1');
+  // An inspector is announced well within that many round trips.
+  for (let trips = 0; trips < 50; trips += 1) expect((await fetch(url)).status).toBeGreaterThan(0);
+  expect(heard).not.toMatch(/debugger|inspector/i);
+  launcher.kill('SIGTERM');
+  expect(await once(launcher, 'exit')).toEqual([0, null]);
 });
 
 describe('without the bundled Node.js', () => {

@@ -39,11 +39,7 @@ const MALFORMED: Failure = { code: 'record_malformed', text: TEXTS.malformed, re
 const TROUBLES: readonly (readonly [what: string, cause: Cause, failure: Failure])[] = [
   ['is down', (store) => store.resetConnections(), { text: TEXTS.unreachable }],
   ['answers 500', (store) => store.fail(500), { text: TEXTS.failing }],
-  [
-    'limits the gateway',
-    (store) => store.fail(429, { 'retry-after': '90' }),
-    { text: TEXTS.failing, retryAfter: '90' },
-  ],
+  ['limits the gateway', (store) => store.fail(429, { 'retry-after': '90' }), { text: TEXTS.failing }],
   ['Q9: answers 404 with another code', (store) => store.fail(404), { text: TEXTS.failing }],
   ['sends a page with 200', says('<!doctype html><title>store.internal</title>'), { text: TEXTS.garbled }],
   ['sends an empty object', says('{}'), MALFORMED],

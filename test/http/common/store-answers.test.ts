@@ -303,27 +303,6 @@ describe('a list', () => {
   });
 });
 
-test.each([
-  ['Tue, 03 Nov 2026 12:00:30 GMT', '30'],
-  ['Tue, 03 Nov 2026 11:59:00 GMT', '1'],
-  [' 120 ', '120'],
-  ['999999', '3600'],
-  ['0', '1'],
-  ['Wed, 04 Nov 2026 12:00:00 GMT', '3600'],
-  ['-1', '5'],
-  ['1.5', '5'],
-  ['2026-11-03T12:00:30Z', '5'],
-  ['Tue, 99 Nov 2026 12:00:30 GMT', '5'],
-  ['', '5'],
-])("S1: the store's Retry-After %j is passed on as %s", async (header, expected) => {
-  // Within a second, so that what is left of it is rounded up.
-  gateway.clock.advance(Math.max(0, Date.UTC(2026, 10, 3, 12, 0, 0, 500) - gateway.clock.nowMs()));
-  const end = gateway.store.fail(503, { 'retry-after': header });
-  const reply = await gateway.read(newSubject().id);
-  end();
-  expect([reply.status, reply.headers['retry-after']]).toEqual([500, expected]);
-});
-
 test.each([201, 204, 206, 301, 302, 303, 304, 307, 308, 400, 401, 403, 410, 503])(
   'C7: status %i is a failure, whatever its body, and no redirect is followed',
   async (status) => {

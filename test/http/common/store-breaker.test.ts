@@ -86,6 +86,32 @@ describe('when it opens', () => {
     ]);
   });
 
+  test.each([
+    ['Tue, 03 Nov 2026 12:00:30 GMT', '30'],
+    ['Tue, 03 Nov 2026 11:59:00 GMT', '1'],
+    [' 12 ', '12'],
+    ['120', '60'],
+    ['999999', '60'],
+    ['0', '1'],
+    ['Wed, 04 Nov 2026 12:00:00 GMT', '60'],
+    ['-1', '5'],
+    ['1.5', '5'],
+    ['2026-11-03T12:00:30Z', '5'],
+    ['Tue, 99 Nov 2026 12:00:30 GMT', '5'],
+    ['', '5'],
+  ])(
+    "S2: the store's Retry-After %j is passed on, as %s, once calls are held back, and not before",
+    async (sent, told) => {
+      const gateway = await start();
+      // Within a second, so that what is left of it is rounded up.
+      gateway.clock.advance(Date.UTC(2026, 10, 3, 12, 0, 0, 500) - gateway.clock.nowMs());
+      gateway.store.fail(503, { 'retry-after': sent });
+      for (let call = 1; call < 10; call += 1) expect((await readNew(gateway)).headers['retry-after']).toBe('5');
+      expect((await readNew(gateway)).headers['retry-after']).toBe(told);
+      expect((await readNew(gateway)).headers['retry-after']).toBe('1');
+    },
+  );
+
   test('once more than half of the last 80 calls have failed', async () => {
     const gateway = await start();
     expect(await readMany(gateway, 100)).toBe(100);
