@@ -1,7 +1,7 @@
 /** The audit keeps changes of keys, and refusals, apart from all else: nobody can push them out. */
 import { describe, expect, test } from 'vitest';
 import { auditOf } from '../../support/admin.ts';
-import { forFile } from '../../support/opened.ts';
+import { forFile, forTest } from '../../support/opened.ts';
 import { BACKENDS, World } from '../../support/world.ts';
 
 const ADMIN_TOKEN = 'root=token-of-root,eve:operator=token-of-eve,vic:viewer=token-of-vic';
@@ -38,4 +38,28 @@ describe.each(BACKENDS)('the audit (%s)', async (kind) => {
     const actions = (await auditOf(here)).map(({ action }) => action);
     expect(actions.slice(0, 3)).toEqual(['key.revoke', 'cache.purge', 'key.create']);
   });
+});
+
+test('Redis is rid of what the audit does not keep', async () => {
+  const world = await forTest(World.start('redis'));
+  const { keyId } = await world.here.issue();
+  const raw = await world.raw();
+  const purge = {
+    at: '2026-01-15T12:00:00.000Z',
+    who: 'eve',
+    action: 'cache.purge',
+    target: 'cache',
+    from: null,
+    to: null,
+  };
+  for (let entry = 0; entry < 13_000; entry += 1000) {
+    const texts = Array.from({ length: 1000 }, (_, index) => JSON.stringify({ id: `${entry + index}`, ...purge }));
+    await raw.lpush('evalgate:audit', ...texts);
+  }
+  await world.change('POST', '/api/cache/purge', { tags: ['class:list'] });
+  expect(await raw.llen('evalgate:audit')).toBe(1001);
+  const kept = await auditOf(world.there);
+  expect(kept).toHaveLength(1001);
+  expect(kept[0]).toMatchObject({ to: { tags: ['class:list'] } });
+  expect(kept.at(-1)).toMatchObject({ action: 'key.create', target: keyId });
 });
