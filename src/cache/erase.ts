@@ -10,7 +10,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import type { StoredEntry } from './entry.ts';
 import type { MemoryTier } from './memory-tier.ts';
-import { keysOf, purge, type PurgeDependencies } from './purge.ts';
+import { afterChange } from '../redis/connection.ts';
+import { keysOf, purge, type PurgeDependencies, type PurgeResult } from './purge.ts';
 import { isPurged, type PurgeLog, type Tag, type Tagged } from './purge-log.ts';
 import type { ReadThrough } from './read-through.ts';
 import { tagSchema } from './redis/entry-format.ts';
@@ -96,19 +97,37 @@ function holdsRecord({ tags, kind, entry: { answer } }: StoredEntry, tag: Tag): 
 
 const pageSchema = z.object({ items: z.array(z.object({ _id: z.string() })) });
 
-/** Erases it. Rejects as `purge` does if the purge is not made. */
+/** Erases it. Rejects as `purge` does if the purge is not made, with another error if the proof fails after it. */
 export async function erase(
   tag: Tag,
   gone: readonly string[],
   dependencies: PurgeDependencies & { readonly fleet: Fleet },
 ): Promise<Receipt> {
-  const { purges, shared, fleet } = dependencies;
+  const { fleet } = dependencies;
   const named = gone.length === 0 ? [] : await fleet.known([]);
   const unknownGone = gone.filter((id) => !named.includes(id));
   const known = await fleet.known(gone);
   const before = await fleet.ask({ tag, after: null }, known, COUNT_WITHIN_MS);
   const request = { tags: [tag], mode: 'hard', isExact: false, isDryRun: false } as const;
   const made = await purge(request, dependencies, DELETE_WITHIN_MS);
+  return afterChange(() => prove(tag, gone, { ...dependencies, made, known, before, unknownGone }));
+}
+
+interface Purged extends PurgeDependencies {
+  readonly fleet: Fleet;
+  readonly made: PurgeResult;
+  /** Before the purge: the processes, and what they held. */
+  readonly known: readonly string[];
+  readonly before: ReadonlyMap<string, Holding>;
+  readonly unknownGone: readonly string[];
+}
+
+/** Proves that a purge that was made has left nothing. */
+async function prove(
+  tag: Tag,
+  gone: readonly string[],
+  { purges, shared, fleet, made, known, before, unknownGone }: Purged,
+): Promise<Receipt> {
   await sleep(READERS_MS);
   const all = await fleet.known(gone);
   const expected = all.filter((id) => before.has(id) || !known.includes(id));

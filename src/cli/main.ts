@@ -4,7 +4,7 @@ import { ConfigError } from '../config/errors.ts';
 import { StartError } from '../server/server.ts';
 import { VERSION } from '../version.ts';
 import { CliError, makeGroup } from './command.ts';
-import { write, writeJson } from './output.ts';
+import { isFailureAwaited, write, writeJson } from './output.ts';
 import { messageOf } from '../log/error.ts';
 
 /** In the order of the help. Each is loaded only when it is run: a gateway needs none of the others. */
@@ -38,6 +38,7 @@ export async function main(argv: readonly string[]): Promise<void> {
 
 /** A reader that stopped early (`| head`) has what it wanted. Any other error has lost an answer. */
 function onOutputError(error: NodeJS.ErrnoException): void {
+  if (isFailureAwaited()) return;
   if (error.code === 'EPIPE') process.exit();
   write('stderr', `Standard output takes nothing (${error.code}).\n`);
   process.exit(1);

@@ -14,13 +14,41 @@ export function printable(text: string): string {
 
 /** Prints lines for people. The text ends with a line feed if the last line is to end. */
 export function write(stream: 'stdout' | 'stderr', text: string): void {
-  process[stream].write(text.split('\n').map(printable).join('\n'));
+  process[stream].write(plainText(text));
+}
+
+function plainText(text: string): string {
+  return text.split('\n').map(printable).join('\n');
 }
 
 /** Prints one line per document, or with `space` an indented document. Controls are escaped, so the values stay the same. */
 export function writeJson(document: unknown, space = 0): void {
+  process.stdout.write(jsonText(document, space));
+}
+
+function jsonText(document: unknown, space: number): string {
   const text = JSON.stringify(document, null, space);
-  process.stdout.write(`${text.split('\n').map(escaped).join('\n')}\n`);
+  return `${text.split('\n').map(escaped).join('\n')}\n`;
+}
+
+let isAwaited = false;
+
+/** Whether a command deals with a failure of standard output by itself. */
+export function isFailureAwaited(): boolean {
+  return isAwaited;
+}
+
+/**
+ * Prints the one answer of a command that nobody can get again. Rejects with the system's error if standard output does not
+ * take it; standard output is then of no use any more.
+ */
+export async function deliver(answer: { readonly document: unknown } | { readonly text: string }): Promise<void> {
+  const text = 'text' in answer ? plainText(`${answer.text}\n`) : jsonText(answer.document, 2);
+  isAwaited = true;
+  await new Promise<void>((resolve, reject) => {
+    process.stdout.write(text, (error) => (error ? reject(error) : resolve()));
+  });
+  isAwaited = false;
 }
 
 /** JSON.stringify escapes only the controls of ASCII. */

@@ -242,6 +242,17 @@ export const ALLOWED_MAINTENANCE = {
   until: 'a time within the next 24 hours in ISO 8601, such as 2026-01-15T12:00:00Z',
 };
 
+/** Deeper data cannot be written as JSON again: the engine's recursion ends. */
+const MAX_DEPTH = 20;
+const isShallow = (value: unknown, levels = MAX_DEPTH): boolean =>
+  typeof value !== 'object' ||
+  value === null ||
+  (levels > 0 && Object.values(value).every((inner) => isShallow(inner, levels - 1)));
+const auditedValue = z
+  .unknown()
+  .refine((value) => isShallow(value))
+  .describe(`any JSON of at most ${MAX_DEPTH} levels`);
+
 /** Records of a state are sent in pages of about 1 MB. */
 export const MAX_STATE_RECORDS = 5000;
 
@@ -302,8 +313,8 @@ export const stateRecordBodies = (nowMs: number): Readonly<Record<StateRecord['k
         who: name,
         action: name,
         target: z.string().max(1000).describe('a text of at most 1000 characters'),
-        from: z.unknown(),
-        to: z.unknown(),
+        from: auditedValue,
+        to: auditedValue,
       })
       .transform((entry) => ({ kind: 'audit', entry })),
   };

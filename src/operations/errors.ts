@@ -47,8 +47,27 @@ export function asAdminError(error: unknown): AdminError {
   });
 }
 
-/** Refused before anything was done; not for lack of an answer. */
-const REFUSALS = [AdminError, KeyStateError, InvalidKeyError, RangeError] as const;
+/**
+ * Refusals are thrown before the first write of a change. Any other error, of whatever class, may come after it: a RangeError
+ * is how the engine reports data that are nested too deep, for instance.
+ */
+const REFUSALS = [AdminError, KeyStateError, InvalidKeyError] as const;
+
+/**
+ * A change of several parts failed after some of them were made. `made` is for the audit, `text` names them for people; the
+ * cause is why the next part failed.
+ */
+export class PartlyMadeError extends Error {
+  override readonly name = 'PartlyMadeError';
+  readonly made: object;
+  readonly text: string;
+
+  constructor(made: object, text: string, cause: unknown) {
+    super(`made in part: ${text}; then: ${reasonOf(cause)}`, { cause });
+    this.made = made;
+    this.text = text;
+  }
+}
 
 export interface Change<T> extends Pick<AuditedChange, 'who' | 'action' | 'target'> {
   /** The request as it was understood, for the audit of an unknown outcome. No secret; null if `action` says it all. */
@@ -62,38 +81,85 @@ type Note = Pick<AuditedChange, 'from' | 'to'> & Partial<AuditedChange>;
 /**
  * Makes the change, and audits it. If no answer comes, the audit notes what was asked and that its outcome is unknown, and
  * an AdminError 503 says so too. If the change could not be sent, or Redis is full or read-only, it was not made, and the
- * AdminError 503 says that.
+ * AdminError 503 says that. Of a change that was made in part, the audit has the parts that were made.
  */
 export async function makeChange<T>(audit: Audit, { asked, make, note, ...about }: Change<T>): Promise<T> {
   const made = await make().catch(async (error: unknown) => {
-    const failure = (publicMessage: string, reason: string): AdminError =>
-      new AdminError(503, publicMessage, { privateMessage: `${about.action}: ${reason}`, cause: error });
     if (REFUSALS.some((refusal) => error instanceof refusal)) throw error;
-    const reason = error instanceof Error ? error.message : 'no reason was given';
-    // The registry reports what Redis did as the cause.
-    const cause = error instanceof RegistryUnavailableError ? error.cause : error;
-    if (replyCode(cause) === 'OOM') {
-      throw failure(
-        'Redis is out of memory, so the change was not made. Raise maxmemory there or free memory, then repeat the change. Keys can be revoked and deprecated meanwhile.',
-        'not made: Redis is out of memory',
-      );
+    const part = error instanceof PartlyMadeError ? error : null;
+    const { finding, isUnknown, advice } = failureOf(part === null ? error : part.cause);
+    const failure = (outcome: string, consequence: string, remedy: string): AdminError => {
+      const privateMessage = `${about.action}: ${outcome}: ${reasonOf(error)}`;
+      return new AdminError(503, `${finding}, so ${consequence}. ${remedy}`, { privateMessage, cause: error });
+    };
+    if (part !== null) {
+      const rest = isUnknown ? 'unknown' : 'not made';
+      await audit.record({ ...about, from: null, to: { outcome: 'partly made', made: part.made, rest, asked } });
+      throw failure('partly made', `only a part of the change was made (${part.text})`, REPEAT);
     }
-    const refusal = refusalOf(cause, 'REDIS_URL');
-    // A read-only Redis refuses the first write of a script, one that is away the whole script. Any other error of a change
-    // that was sent leaves its outcome unknown.
-    if (cause instanceof NotSentError || refusal?.kind === 'read-only' || refusal?.kind === 'away') {
-      throw failure(
-        `Redis ${refusal?.finding ?? 'cannot be reached'}, so the change was not made. GET /readyz tells which dependency is down; repeat the change when it is back.`,
-        `not made: ${reason}`,
-      );
-    }
+    if (!isUnknown) throw failure('not made', 'the change was not made', advice);
     await audit.record({ ...about, from: null, to: { outcome: 'unknown', asked } });
-    throw failure(
-      'Redis gave no answer in time, so it is not known whether the change was made. GET /readyz tells which dependency is down; look whether it was made before you repeat it.',
-      `outcome unknown: ${reason}`,
-    );
+    throw failure('outcome unknown', 'it is not known whether the change was made', advice);
   });
-  const noted = await note(made);
+  const noted = await noteOf(note, made, asked);
   if (noted !== null) await audit.record({ ...about, ...noted });
   return made;
+}
+
+const REPEAT = 'GET /api/audit has what was made. Repeat the change: what was made is not made twice.';
+
+/** A change that was made is audited whatever happens. */
+async function noteOf<T>(note: Change<T>['note'], made: T, asked: object | null): Promise<Note | null> {
+  try {
+    return await note(made);
+  } catch {
+    return { from: null, to: { asked } };
+  }
+}
+
+interface Failure {
+  /** Whether it was made is not known; if it is, it was not made. */
+  readonly isUnknown: boolean;
+  readonly finding: string;
+  readonly advice: string;
+}
+
+/** What an error says of the change that it ended. */
+function failureOf(error: unknown): Failure {
+  // The registry reports what Redis did as the cause.
+  const cause = error instanceof RegistryUnavailableError ? error.cause : error;
+  if (replyCode(cause) === 'OOM') {
+    return {
+      isUnknown: false,
+      finding: 'Redis is out of memory',
+      advice:
+        'Raise maxmemory there or free memory, then repeat the change. Keys can be revoked and deprecated meanwhile.',
+    };
+  }
+  const refusal = refusalOf(cause, 'REDIS_URL');
+  // A read-only Redis refuses the first write of a script, one that is away the whole script. Any other error of a change
+  // that was sent leaves its outcome unknown.
+  if (cause instanceof NotSentError || refusal?.kind === 'read-only' || refusal?.kind === 'away') {
+    return {
+      isUnknown: false,
+      finding: `Redis ${refusal?.finding ?? 'cannot be reached'}`,
+      advice: 'GET /readyz tells which dependency is down; repeat the change when it is back.',
+    };
+  }
+  if (cause instanceof RangeError || cause instanceof TypeError) {
+    return {
+      isUnknown: true,
+      finding: 'The gateway failed in an unexpected way',
+      advice: 'Its log says why. Look whether the change was made before you repeat it.',
+    };
+  }
+  return {
+    isUnknown: true,
+    finding: 'Redis gave no answer in time',
+    advice: 'GET /readyz tells which dependency is down; look whether it was made before you repeat it.',
+  };
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : 'no reason was given';
 }

@@ -7,7 +7,6 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import {
   CACHE_CLASSES,
-  type CacheClass,
   mergeOverrides,
   type TtlControl,
   type TtlOverride,
@@ -23,7 +22,7 @@ import type { ImportedCount, StateCounts } from './answers.ts';
 import { iso, isoOrNull } from './api.ts';
 import type { Audit } from './audit.ts';
 import { STATE_KINDS, type StateRecord, stateRecordBodies } from './bodies.ts';
-import { makeChange } from './errors.ts';
+import { makeChange, PartlyMadeError } from './errors.ts';
 import { check } from './input.ts';
 import { keyView } from './key-changes.ts';
 
@@ -133,50 +132,76 @@ const nameOf = ({ cacheClass, override: { name, untilMs } }: Pick<TimeRecord, 'c
 
 /**
  * Adds records to what is there; one that is there already is replaced, a key only as `importKeys` of the registry has it. An end that
- * has passed is not brought back. Made in parts: if it rejects, it may be repeated. `isDryRun`: only counts.
+ * has passed is not brought back. `isDryRun`: only counts.
+ *
+ * It is made in parts, after a trial of all of them: what can be refused is refused before anything is written. If a part
+ * fails all the same, the audit has those that were made, and the import may be repeated.
  */
 export async function importState(
   parts: StateParts & { readonly who: string },
   records: readonly StateRecord[],
   isDryRun: boolean,
 ): Promise<StateCounts> {
-  const make = async (): Promise<StateCounts> => ({
-    keys: await importKeys(parts, records, isDryRun),
-    times: await importTimes(parts, records, isDryRun),
-    maintenance: await importMaintenance(parts, records, isDryRun),
-    audit: {
-      ...none(),
-      ...(await parts.audit.restore(
-        records.flatMap((record) => (record.kind === 'audit' ? [record.entry] : [])),
-        isDryRun,
-      )),
-    },
-  });
-  if (isDryRun) return make();
+  const counted = await importParts(parts, records, true);
+  if (isDryRun) return counted;
   return makeChange(parts.audit, {
     who: parts.who,
     action: 'state.import',
     target: 'state',
     asked: { records: records.length },
-    make,
-    note: (counts) => {
-      const isChanged = Object.values(counts).some(({ added, replaced }) => added + replaced > 0);
-      return isChanged ? { from: null, to: counts } : null;
-    },
+    make: () => importParts(parts, records, false),
+    note: (counts) => (Object.values(counts).some(isChange) ? { from: null, to: counts } : null),
   });
 }
 
-const none = (): ImportedCount => ({ added: 0, replaced: 0, unchanged: 0, leftOut: 0 });
+/** Rejects with PartlyMadeError if something was written before a part failed. */
+async function importParts(
+  parts: StateParts,
+  records: readonly StateRecord[],
+  isDryRun: boolean,
+): Promise<StateCounts> {
+  const made: Partial<Record<keyof StateCounts, ImportedCount>> = {};
+  const part = async (
+    name: keyof StateCounts,
+    run: (counts: ImportedCount) => Promise<void>,
+  ): Promise<ImportedCount> => {
+    const counts = { added: 0, replaced: 0, unchanged: 0, leftOut: 0 };
+    // Its counts so far are those of its writes so far.
+    made[name] = counts;
+    try {
+      await run(counts);
+      return counts;
+    } catch (error) {
+      const changed = Object.entries(made).filter(([, written]) => isChange(written));
+      if (isDryRun || changed.length === 0) throw error;
+      const texts = changed.map(([kind, { added, replaced }]) => `${kind}: ${added} new, ${replaced} replaced`);
+      throw new PartlyMadeError(Object.fromEntries(changed), texts.join('; '), error);
+    }
+  };
+  return {
+    keys: await part('keys', (counts) => importKeys(parts, records, isDryRun, counts)),
+    times: await part('times', (counts) => importTimes(parts, records, isDryRun, counts)),
+    maintenance: await part('maintenance', (counts) => importMaintenance(parts, records, isDryRun, counts)),
+    audit: await part('audit', async (counts) => {
+      const entries = records.flatMap((record) => (record.kind === 'audit' ? [record.entry] : []));
+      Object.assign(counts, await parts.audit.restore(entries, isDryRun));
+    }),
+  };
+}
 
-async function importKeys({ registry }: StateParts, records: readonly StateRecord[], isDryRun: boolean) {
+const isChange = ({ added, replaced }: Pick<ImportedCount, 'added' | 'replaced'>): boolean => added + replaced > 0;
+
+async function importKeys(
+  { registry }: StateParts,
+  records: readonly StateRecord[],
+  isDryRun: boolean,
+  counts: ImportedCount,
+): Promise<void> {
   const keys = records.flatMap((record, index) => (record.kind === 'key' ? [{ key: record.key, index }] : []));
-  if (keys.length === 0) return none();
+  if (keys.length === 0) return;
+  const imported = keys.map(({ key }) => key);
   try {
-    const counts = await registry.importKeys(
-      keys.map(({ key }) => key),
-      isDryRun,
-    );
-    return { ...none(), ...counts };
+    Object.assign(counts, await registry.importKeys(imported, isDryRun));
   } catch (error) {
     if (!(error instanceof KeyStateError)) throw error;
     throw new KeyStateError(
@@ -185,8 +210,12 @@ async function importKeys({ registry }: StateParts, records: readonly StateRecor
   }
 }
 
-async function importTimes({ ttl, ttlControl, clock }: StateParts, records: readonly StateRecord[], isDryRun: boolean) {
-  const counts = none();
+async function importTimes(
+  { ttl, ttlControl, clock }: StateParts,
+  records: readonly StateRecord[],
+  isDryRun: boolean,
+  counts: ImportedCount,
+): Promise<void> {
   const nowMs = clock.nowMs();
   for (const cacheClass of CACHE_CLASSES) {
     const present = withoutEnded(ttl.overridesOf(cacheClass), nowMs);
@@ -195,49 +224,45 @@ async function importTimes({ ttl, ttlControl, clock }: StateParts, records: read
     );
     const going = withoutEnded(wanted, nowMs);
     counts.leftOut += wanted.length - going.length;
-    const changed = going.filter((override) => {
-      const same = present.find((one) => nameOf({ cacheClass, override: one }) === nameOf({ cacheClass, override }));
-      const outcome = same === undefined ? 'added' : isDeepStrictEqual(same, override) ? 'unchanged' : 'replaced';
-      counts[outcome] += 1;
-      return outcome !== 'unchanged';
-    });
-    if (!isDryRun) await setTimes(ttlControl, cacheClass, present, changed);
+    const same = (override: TtlOverride): TtlOverride | undefined =>
+      present.find((one) => nameOf({ cacheClass, override: one }) === nameOf({ cacheClass, override }));
+    const changed = going.filter((override) => !isDeepStrictEqual(same(override), override));
+    counts.unchanged += going.length - changed.length;
+    for (const override of inOrder(present, changed)) {
+      const { name, ms, untilMs } = override;
+      if (!isDryRun) await ttlControl.set(cacheClass, { [name]: ms }, untilMs);
+      if (changed.includes(override)) counts[same(override) === undefined ? 'added' : 'replaced'] += 1;
+    }
   }
-  return counts;
 }
 
-/** Those for good first, and then those for a while: one for good ends the one that covers it. */
-async function setTimes(
-  ttlControl: TtlControl,
-  cacheClass: CacheClass,
-  present: readonly TtlOverride[],
-  changed: readonly TtlOverride[],
-): Promise<void> {
+/**
+ * The changes in the order in which they are set: those for good first, and then those for a while, with those that are there
+ * already and that one for good ends, because it ends the one that covers it.
+ */
+function inOrder(present: readonly TtlOverride[], changed: readonly TtlOverride[]): readonly TtlOverride[] {
   const lasting = changed.filter(({ untilMs }) => untilMs === null);
   const covering = mergeOverrides(
     present.filter(({ name, untilMs }) => untilMs !== null && lasting.some((one) => one.name === name)),
     changed.filter(({ untilMs }) => untilMs !== null),
   );
-  for (const { name, ms, untilMs } of [...lasting, ...covering]) {
-    await ttlControl.set(cacheClass, { [name]: ms }, untilMs);
-  }
+  return [...lasting, ...covering];
 }
 
 async function importMaintenance(
   { maintenance, clock }: StateParts,
   records: readonly StateRecord[],
   isDryRun: boolean,
-) {
-  const counts = none();
+  counts: ImportedCount,
+): Promise<void> {
   const wanted = records.find((record) => record.kind === 'maintenance')?.maintenance;
-  if (wanted === undefined) return counts;
+  if (wanted === undefined) return;
   const { sinceMs, untilMs, by } = wanted;
   const current = maintenance.current();
   if (untilMs <= clock.nowMs()) counts.leftOut += 1;
   else if (isDeepStrictEqual(current, wanted)) counts.unchanged += 1;
   else {
-    counts[current === null ? 'added' : 'replaced'] += 1;
     if (!isDryRun) await maintenance.begin(untilMs, by, sinceMs);
+    counts[current === null ? 'added' : 'replaced'] += 1;
   }
-  return counts;
 }

@@ -38,9 +38,9 @@ export interface RedisLinkOptions extends RedisAccess {
 export type RedisCommands = Pick<RedisLink, 'run' | 'kind' | 'db'>;
 
 /** Runs what follows a change that was made. If it cannot be sent, that says nothing of the change itself. */
-export async function afterChange(run: () => Promise<void>): Promise<void> {
+export async function afterChange<T>(run: () => Promise<T>): Promise<T> {
   try {
-    await run();
+    return await run();
   } catch (error) {
     throw new Error(`after the change: ${messageOf(error)}`, { cause: error });
   }

@@ -1,4 +1,10 @@
 /** `evalgate keys` through the admin listener of a real gateway. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { text as textOf } from 'node:stream/consumers';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { hashToken } from '../../src/keys/token.ts';
@@ -66,6 +72,46 @@ describe('create', () => {
     expect(lifeMs).toBeLessThan(91 * DAY_MS);
     expect(made).toMatchObject({ name: 'Acme', status: 'active', limits: { perMinute: 30, perHour: null } });
     expect(await statusOf(made.key)).toBe(200);
+  });
+});
+
+// Other systems have no device that is always full.
+describe.skipIf(process.platform !== 'linux')('a key that cannot be printed is taken back', () => {
+  const PROGRAM = join(import.meta.dirname, '../../src/cli/evalgate.js');
+  /** The command as a process, with that standard output. */
+  const run = async (args: readonly string[], output: 'full' | 'closed') => {
+    const full = output === 'full' ? openSync('/dev/full', 'w') : null;
+    const child = spawn(process.execPath, [PROGRAM, 'keys', ...args, '--admin', gateway.adminUrl], {
+      stdio: ['ignore', full ?? 'pipe', 'pipe'],
+    });
+    child.stdout?.destroy();
+    if (full !== null) closeSync(full);
+    const closed = once(child, 'close');
+    const stderr = await textOf(child.stderr ?? Readable.from([]));
+    await closed;
+    return { status: child.exitCode, stderr };
+  };
+
+  test.each([
+    ['ENOSPC', 'full'],
+    ['EPIPE', 'closed'],
+  ] as const)('%s: create', async (code, output) => {
+    const { status, stderr } = await run(CREATE, output);
+    const made = z.looseObject({ target: z.string() }).parse((await auditOf(gateway)).at(-1));
+    expect([status, stderr]).toEqual([
+      1,
+      `The new key could not be printed (${code}), so it was taken back: ${made.target} is revoked.\n`,
+    ]);
+    expect(await document(['list'])).toMatchObject({ keys: [{ keyId: made.target, status: 'revoked' }] });
+  });
+
+  test('rotate: the old key goes on as it was', async () => {
+    const { key: _, ...old } = await create('--expires', '90d');
+    const { status, stderr } = await run(['rotate', old.keyId], 'full');
+    expect([status, stderr]).toEqual([1, expect.stringMatching(/^The new key could not be printed \(ENOSPC\)/)]);
+    expect(await document(['list'])).toMatchObject({ keys: expect.arrayContaining([old]) as unknown });
+    const listed = z.object({ keys: z.array(z.looseObject({ status: z.string() })) }).parse(await document(['list']));
+    expect(listed.keys.map((one) => one.status).toSorted()).toEqual(['active', 'revoked']);
   });
 });
 

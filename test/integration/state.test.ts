@@ -14,6 +14,7 @@ import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { dependency, redisIsWell, WITHIN } from '../support/world.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { WORKSPACE_A } from '../support/records.ts';
+import { atEach } from '../support/redis/client.ts';
 import { startRedis } from '../support/redis.ts';
 
 const HOUR_MS = 3_600_000;
@@ -173,6 +174,57 @@ test('a listener names the faults of a body by their place, and changes nothing'
     'The body has 1 fault; nothing was changed.\n- records[1]: kind: given "purge"; allowed: key, time, maintenance, audit',
   ]);
   expect(await auditOf(gateway)).toEqual([]);
+});
+
+const aKey = (place: number) => ({ kind: 'key', ...numberedKey(place) });
+const anEntry = (from: unknown) => ({
+  kind: 'audit',
+  id: 'a',
+  at: '2026-01-15T12:00:00.000Z',
+  who: 'ann',
+  action: 'key.edit',
+  target: 'k',
+  from,
+  to: null,
+});
+
+test('an entry of the audit that is nested too deep is refused before a key is imported', async () => {
+  const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
+  const body = `{"records":[${JSON.stringify(aKey(1))},${JSON.stringify(anEntry('DEEP')).replace('"DEEP"', deep)}]}`;
+  const refused = await gateway.adminRaw('POST', '/api/state/import', {
+    headers: { 'content-type': 'application/json' },
+    body,
+  });
+  expect([refused.status, messageOf(refused)]).toEqual([
+    400,
+    'The body has 1 fault; nothing was changed.\n- records[1]: from: given an array of 1; allowed: any JSON of at most 20 levels',
+  ]);
+  expect((await gateway.admin('GET', '/api/keys')).json).toMatchObject({ keys: [] });
+  expect(await auditOf(gateway)).toEqual([]);
+});
+
+test('an import that breaks off after its keys says so, and so does the audit; repeated, it is whole', async () => {
+  await gateway.admin('PUT', '/api/cache/ttl/rubric', { fresh: '10m' });
+  const time = { kind: 'time', class: 'list', name: 'fresh', ttl: '9s', until: null };
+  const records = [aKey(1), time, anEntry(null)];
+  const send = () => gateway.admin('POST', '/api/state/import', { records });
+  // Only the last part needs it.
+  await atEach(redis, (client) => client.call('ACL', 'SETUSER', 'default', '-rpush'));
+  const refused = await send();
+  await atEach(redis, (client) => client.call('ACL', 'SETUSER', 'default', '+rpush'));
+  const made = { keys: counts(1), times: counts(1) };
+  expect([refused.status, messageOf(refused)]).toEqual([
+    503,
+    expect.stringContaining(
+      'so only a part of the change was made (keys: 1 new, 0 replaced; times: 1 new, 0 replaced). GET /api/audit has what was made.',
+    ),
+  ]);
+  expect((await auditOf(gateway))[0]).toMatchObject({
+    action: 'state.import',
+    to: { outcome: 'partly made', made, asked: { records: 3 } },
+  });
+  const whole = { keys: counts(0, 0, 1), times: counts(0, 0, 1), maintenance: counts(0), audit: counts(1) };
+  expect((await send()).json).toEqual(whole);
 });
 
 test('a gateway without Redis has a state too', async () => {

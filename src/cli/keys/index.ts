@@ -7,6 +7,7 @@ import { type Scope, SCOPES } from '../../keys/key.ts';
 import { formatDuration } from '../../time/duration.ts';
 import { adminCommand, callAdmin, callForLines } from '../admin-client.ts';
 import {
+  CliError,
   type CommandTexts,
   durationBetween,
   integerBetween,
@@ -18,7 +19,8 @@ import {
   wrongCall,
 } from '../command.ts';
 import { columns, countText } from '../format.ts';
-import { writeJson } from '../output.ts';
+import { messageOf, systemCode } from '../../log/error.ts';
+import { deliver, writeJson } from '../output.ts';
 import { importKeysCommand } from './import.ts';
 
 const DAY_MS = 86_400_000;
@@ -55,10 +57,10 @@ function statusCommand(name: keyof typeof STATUSES | 'revoke', summary: string, 
   return oneKeyCommand(details === undefined ? texts : { ...texts, details }).action(
     async (id: string, _options, command: Command) => {
       const params = { keyId: id };
-      const { key } =
+      const key =
         name === 'revoke'
-          ? await callAdmin(command, ROUTES.revokeKey, { params })
-          : await callAdmin(command, ROUTES.editKey, { params, body: { status: STATUSES[name] } });
+          ? await revoke(command, id)
+          : (await callAdmin(command, ROUTES.editKey, { params, body: { status: STATUSES[name] } })).key;
       const effect =
         name === 'revoke'
           ? `\n\nKey ${id} is refused from now on; by a gateway that cannot reach Redis, after keys.grace at the latest.`
@@ -152,7 +154,7 @@ function createCommand(): Command {
     name: 'create',
     summary: 'issue a key and print it, once',
     details:
-      'It needs --name, --workspace and --scope. Only the hash of the key is stored: a lost key has to be replaced.',
+      'It needs --name, --workspace and --scope. Only the hash of the key is stored: a lost key has to be replaced. A key that cannot be printed is revoked at once.',
     examples: [
       'evalgate keys create --name "Acme export" --workspace 2393e09e-a0b1-4849-8887-0fb942eae255 --scope reports.read',
       'evalgate keys create --name dashboard --workspace UUID1 --workspace UUID2 --scope calls.read --scope coaching.read --per-minute 30 --expires 90d --json',
@@ -165,7 +167,8 @@ function createCommand(): Command {
     if (missing.length > 0)
       throw wrongCall(`A new key needs ${missing.join(', ')} as well. See evalgate keys create --help.`);
     const wanted = { name, workspaceIds, scopes, ...rest };
-    printIssuedKey(command, await callAdmin(command, ROUTES.createKey, { body: wanted }));
+    const issued = await callAdmin(command, ROUTES.createKey, { body: wanted });
+    await printIssuedKey(command, issued, { note: '', takeBack: () => revoke(command, issued.key.keyId) });
   });
 }
 
@@ -200,10 +203,18 @@ function rotateCommand(): Command {
   })
     .addOption(overlap.default(DAY_MS, '24h'))
     .action(async (id: string, { overlap: overlapMs }: { overlap: number }, command: Command) => {
+      const params = { keyId: id };
+      const { key: old } = await callAdmin(command, ROUTES.showKey, { params });
       const body = { overlap: formatDuration(overlapMs) };
-      const issued = await callAdmin(command, ROUTES.rotateKey, { params: { keyId: id }, body });
+      const issued = await callAdmin(command, ROUTES.rotateKey, { params, body });
       const end = new Date(Date.parse(issued.key.createdAt) + overlapMs).toISOString();
-      printIssuedKey(command, issued, `\n\nThe old key, ${id}, ends at ${end}, or when it expires if that is earlier.`);
+      await printIssuedKey(command, issued, {
+        note: `\n\nThe old key, ${id}, ends at ${end}, or when it expires if that is earlier.`,
+        takeBack: async () => {
+          await revoke(command, issued.key.keyId);
+          await callAdmin(command, ROUTES.editKey, { params, body: { expiresAt: old.expiresAt } });
+        },
+      });
     });
 }
 
@@ -275,11 +286,31 @@ function keyDetails(key: KeyView): string {
   return columns(keyRows(key));
 }
 
-/** Prints a new key with its token, which is shown only this once. In the document `key` is the token. */
-function printIssuedKey(command: Command, { key, token }: IssuedKeyView, note = ''): void {
+async function revoke(command: Command, keyId: string): Promise<KeyView> {
+  return (await callAdmin(command, ROUTES.revokeKey, { params: { keyId } })).key;
+}
+
+/**
+ * Prints a new key with its token, which is shown only this once. In the document `key` is the token. If nobody could see it,
+ * it is taken back: `takeBack` undoes what was made. Rejects with CliError then.
+ */
+async function printIssuedKey(
+  command: Command,
+  { key, token }: IssuedKeyView,
+  { note, takeBack }: { readonly note: string; readonly takeBack: () => Promise<unknown> },
+): Promise<void> {
   const { keyId, ...rest } = key;
   const text = `${keyDetails(key)}\n\nThe key itself, shown this once and stored nowhere:\n\n  ${token}${note}`;
-  print(command, { keyId, key: token, ...rest }, text);
+  const { json } = command.opts<{ json?: boolean }>();
+  try {
+    await deliver(json === true ? { document: { keyId, key: token, ...rest } } : { text });
+  } catch (error) {
+    const lost = `The new key could not be printed (${systemCode(error) ?? 'its output failed'})`;
+    await takeBack().catch((failure: unknown) => {
+      throw new CliError(`${lost}, and it could not be taken back: ${messageOf(failure)}\nRevoke ${keyId} yourself.`);
+    });
+    throw new CliError(`${lost}, so it was taken back: ${keyId} is revoked.`);
+  }
 }
 
 function statusText({ status, expiresAt }: KeyView): string {
