@@ -146,6 +146,18 @@ export function strictId(name: string, description: string): Parameter<string | 
   });
 }
 
+/** No cursor that the API gives is longer. */
+const MAX_CURSOR_LENGTH = 1024;
+
+/** v2: a place that the API has given, or empty. What it holds is not looked at here. */
+export function cursor(name: string, description: string): Parameter<string | null> {
+  const schema = { type: 'string', maxLength: MAX_CURSOR_LENGTH } as const;
+  return declared({ name, description, schema, allowEmptyValue: true }, null, (text) => {
+    if (text.length <= MAX_CURSOR_LENGTH) return { value: text };
+    return { fault: `The query parameter ${name} may hold at most ${MAX_CURSOR_LENGTH} characters.` };
+  });
+}
+
 /** v1: a UUID; an empty text counts as absent. */
 export function lenientUuid(name: string, description: string): Parameter<string | null> {
   return declared(

@@ -12,6 +12,7 @@ export type Headers = Readonly<Record<string, string>>;
  */
 export const ERROR_CODES = {
   parameter_invalid: { status: 400, meaning: 'A query parameter is unknown, repeated or breaks its rule.' },
+  cursor_invalid: { status: 400, meaning: 'The cursor of `after` is none that the API has given.' },
   address_too_long: { status: 400, meaning: 'Path and query are longer than 8192 bytes.' },
   request_unreadable: { status: 400, meaning: 'The request is not proper HTTP, too large or too slow.' },
   key_missing: { status: 401, meaning: 'The request has no API key.' },

@@ -1,15 +1,16 @@
 /** A route that is answered from the cache: a page of a list, one record, or a part of it. The handler of both surfaces. */
 import { Derivation, type Entry } from '../cache/entry.ts';
-import { type Reader, sortedWorkspaces } from '../cache/reader.ts';
+import { type CacheRead, type Reader, type ReadOutcome, sortedWorkspaces } from '../cache/reader.ts';
 import { cacheRequest } from '../cache/request.ts';
 import type { EvaluationPage, EvaluationRecord } from '../domain/records.ts';
 import type { CachedResource, RecordParams } from '../upstream/resources.ts';
 import type { ListQuery } from '../upstream/resources.ts';
 import type { RedisWait } from '../redis/request-wait.ts';
 import { notFound, Problem, refuse } from './problem.ts';
-import { pageLinks, Representation, respond } from './respond.ts';
+import { pageLinks, Representation, respond, walkLinks } from './respond.ts';
 import { parseQuery, route } from './route.ts';
 import { apiKeyOf, type RequestState, type RequestView, type Route, type RouteDeclaration } from './state.ts';
+import { firstOffset, type Place, walk, WINDOW_SIZE, writeCursor } from './walk.ts';
 
 const NOT_FOUND = notFound();
 
@@ -38,12 +39,18 @@ interface ReadDeclaration<P, T, R extends ReadRequest<P>> extends Omit<RouteDecl
   readonly parse: (view: RequestView) => R | Problem;
   /** Whether the record has a public form at all; by default it has. */
   readonly isPublic?: (record: T) => boolean;
-  readonly represent: (found: FoundRecord<T>, request: R, asker: Asker) => Representation | Promise<Representation>;
+  readonly represent: (
+    found: FoundRecord<T>,
+    request: R,
+    asker: Asker<P, T>,
+  ) => Representation | Promise<Representation>;
 }
 
-/** On whose behalf an answer is made. */
-export interface Asker {
+/** On whose behalf an answer is made. `P` and `T`: of the resource, if the answer is made of more than one of its records. */
+export interface Asker<P = never, T = unknown> {
   readonly keyId: string;
+  /** Reads one more record that the answer is made of: its age is the answer's, if it is the oldest. */
+  readonly readMore: (params: P) => Promise<T>;
   /** Its signal is aborted when the answer is no longer waited for. */
   readonly state: Pick<RequestState, 'signal'>;
 }
@@ -65,18 +72,41 @@ export function readRoute<P, T, R extends ReadRequest<P>>(given: ReadDeclaration
       const request = parse({ params: ctx.params, query: parseQuery(ctx.querystring), viewer });
       if (request instanceof Problem) return refuse(state, request);
       const reader = new RequestReader(state, keyId, declared.template, request.workspaceIds ?? viewer);
-      const read = await cache.read(cacheRequest(resource, request.params), reader);
-      const { entry } = read;
+      const reads: CacheRead<T>[] = [];
+      const readOne = async (params: P): Promise<CacheRead<T>> => {
+        const read = await cache.read(cacheRequest(resource, params), reader);
+        reads.push(read);
+        // What memory holds is counted there.
+        if (read.tier !== 'memory' && read.entry.answer.kind !== 'absent') state.slot?.use(read.entry.answer);
+        return read;
+      };
+      const { entry } = await readOne(request.params);
       // The cache has authorized what it found: a foreign record is absent too (K7: it looks like none). A list never is.
       if (entry.answer.kind === 'absent' || !isPublic(entry.answer.record)) return refuse(state, NOT_FOUND);
       if (state.hasLeft) return;
-      // What memory holds is counted there.
-      if (read.tier !== 'memory') state.slot?.use(entry.answer);
-      const made = represent({ entry, record: entry.answer.record }, request, { keyId, state });
-      await respond(ctx, read, made instanceof Representation ? made : await made);
+      const readMore = async (params: P): Promise<T> => recordOf((await readOne(params)).entry);
+      const made = represent({ entry, record: entry.answer.record }, request, { keyId, state, readMore });
+      const representation = made instanceof Representation ? made : await made;
+      await respond(ctx, reads.reduce(lessFresh), representation);
     },
   });
   return declared;
+}
+
+/** Throws for an absent answer, which a list never is. */
+function recordOf<T>({ answer }: Entry<T>): T {
+  if (answer.kind === 'absent') throw new Error('A record that an answer is made of is absent.');
+  return answer.record;
+}
+
+/** From the best outcome to the worst. */
+const OUTCOMES: readonly ReadOutcome[] = ['hit', 'stale-while-revalidate', 'stale-if-error', 'collapsed', 'miss'];
+
+/** How an answer made of two reads was read: the worse outcome, and the greater age. */
+function lessFresh<T>(a: CacheRead<T>, b: CacheRead<T>): CacheRead<T> {
+  const worse = OUTCOMES.indexOf(b.outcome) > OUTCOMES.indexOf(a.outcome) ? b : a;
+  const ageMs = a.ageMs === null || b.ageMs === null ? null : Math.max(a.ageMs, b.ageMs);
+  return { ...worse, ageMs, ttlMs: Math.min(a.ttlMs, b.ttlMs) };
 }
 
 /** The public form of a record, rendered once per entry. */
@@ -87,6 +117,12 @@ export function rendered<T>(toPublic: (record: T) => object): (found: FoundRecor
 
 /** No list is longer, so all pages beyond it are one request to the store. */
 const MAX_OFFSET = 2 ** 31 - 1;
+
+export interface WalkRequest extends ReadRequest<ListQuery> {
+  /** Null: the beginning of the list. */
+  readonly place: Place | null;
+  readonly pageSize: number;
+}
 
 export interface ListRequest extends ReadRequest<ListQuery> {
   /** From 1. */
@@ -114,6 +150,40 @@ export function listRequest(
     limit: pageSize,
   };
   return { page, workspaceIds, params };
+}
+
+/** The request for a page that is found by a place in the list: the window that it is looked for in first. */
+export function walkRequest(
+  workspaceIds: readonly string[],
+  place: Place | null,
+  query: Pick<ListQuery, 'search' | 'scorecardId'> & { readonly pageSize: number },
+): WalkRequest {
+  const { params } = listRequest(workspaceIds, 1, { ...query, pageSize: WINDOW_SIZE });
+  return { workspaceIds, params: { ...params, offset: firstOffset(place) }, place, pageSize: query.pageSize };
+}
+
+/**
+ * The public form of a page that is found by its place (`after`), with links to the beginning and to what follows. `parameters`
+ * as for `renderedPage`.
+ */
+export function walkedPage(
+  toPublic: (list: EvaluationPage, page: number, pageSize: number) => object,
+  parameters: (query: ListQuery) => Readonly<Record<string, string | number | null>>,
+) {
+  return async (
+    { record }: FoundRecord<EvaluationPage>,
+    { params, place, pageSize }: WalkRequest,
+    { readMore }: Asker<ListQuery, EvaluationPage>,
+  ): Promise<Representation> => {
+    const readWindow = async (offset: number): Promise<EvaluationPage> =>
+      offset === params.offset ? record : readMore({ ...params, offset });
+    const { items, offset, total, omitted, next } = await walk(place, pageSize, readWindow);
+    const page = Math.floor(offset / pageSize) + 1;
+    const query = parameters({ ...params, limit: pageSize });
+    const links = walkLinks(next === null ? null : writeCursor(next), query);
+    const headers = omitted === 0 ? links : { ...links, 'X-Records-Omitted': String(omitted) };
+    return new Representation(toPublic({ items, total, omitted }, page, pageSize), headers);
+  };
 }
 
 /**

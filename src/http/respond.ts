@@ -142,6 +142,17 @@ export function pageLinks(
   return links.join(', ');
 }
 
+/** The `Link` header of a page that was asked for with `after`: `first`, and `next` unless it is the last. */
+export function walkLinks(next: string | null, parameters: Readonly<Record<string, string | number | null>>): Headers {
+  const link = (rel: string, after: string): string => {
+    const query = new URLSearchParams({ after });
+    for (const [name, value] of Object.entries(parameters)) if (value !== null) query.set(name, String(value));
+    return `<?${query.toString()}>; rel="${rel}"`;
+  };
+  const links = [link('first', ''), ...(next === null ? [] : [link('next', next)])];
+  return { Link: links.join(', ') };
+}
+
 /** In Cache-Status. */
 const CACHE_NAME = 'evalgate';
 const JSON_TYPE = { 'Content-Type': 'application/json; charset=utf-8' };

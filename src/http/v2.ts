@@ -2,9 +2,11 @@
 import { callBodySchema, callsPageSchema, toCall, toCallsPage } from '../domain/call.ts';
 import { rubricBodySchema, scoredCardViewSchema, toRubricBody, toScoredCardView } from '../domain/parts.ts';
 import { callTranscriptSchema } from '../domain/transcript.ts';
-import { RESOURCES } from '../upstream/resources.ts';
+import type { EvaluationPage } from '../domain/records.ts';
+import { type ListQuery, RESOURCES } from '../upstream/resources.ts';
 import { currentKeyRoute, showCurrentKey } from './current-key.ts';
 import {
+  cursor,
   flag,
   getParameter,
   parseId,
@@ -16,10 +18,22 @@ import {
   strictText,
   strictUuid,
 } from './parameters.ts';
-import { forbidden, Problem } from './problem.ts';
-import { listRequest, readRoute, type RecordRequest, recordRequest, rendered, renderedPage } from './read.ts';
+import { ErrorText, forbidden, Problem } from './problem.ts';
+import {
+  type ListRequest,
+  listRequest,
+  readRoute,
+  type RecordRequest,
+  recordRequest,
+  rendered,
+  renderedPage,
+  walkedPage,
+  type WalkRequest,
+  walkRequest,
+} from './read.ts';
 import { parseQuery, route, ViewerNeeded } from './route.ts';
 import { transcriptPage } from './transcripts.ts';
+import { readCursor } from './walk.ts';
 import type { RequestView, Route } from './state.ts';
 
 const page = strictInteger('page', 'The page, from 1. A page past the end is empty.', { min: 1, fallback: 1 });
@@ -35,7 +49,11 @@ const search = strictText(
   200,
 );
 const scorecardId = strictId('scorecardId', 'Only calls that were scored with this scorecard.');
-const CALLS_PARAMETERS = [workspaceId, page, callsPerPage, search, scorecardId];
+const after = cursor(
+  'after',
+  'The calls that follow the last one of the page before, whatever was added above it or removed meanwhile. Empty begins at the newest call; `Link: rel="next"` has the value for each further page. Not together with `page`.',
+);
+const CALLS_PARAMETERS = [workspaceId, page, callsPerPage, search, scorecardId, after];
 
 const segmentsPerPage = strictInteger('pageSize', 'How many segments a page holds at most.', {
   min: 1,
@@ -68,7 +86,29 @@ const call = {
   failures: [400, 401, 403, 404, 429, 500],
 } as const;
 
-const listCalls = readRoute({
+/** The parameters of a list's links, beside `page` or `after`. */
+const linkParameters = ({ workspaceIds, ...query }: ListQuery) => ({
+  pageSize: query.limit,
+  search: query.search,
+  scorecardId: query.scorecardId,
+  // A list of one workspace may be that of a key with several, narrowed, or of a key with just this one.
+  workspaceId: workspaceIds.length === 1 ? (workspaceIds[0] ?? null) : null,
+});
+const callsPage = renderedPage(toCallsPage, () => true, linkParameters);
+const callsBehind = walkedPage(toCallsPage, linkParameters);
+
+const AFTER_OR_PAGE = new Problem(
+  'parameter_invalid',
+  new ErrorText('The query parameters after and page may not be given together.'),
+);
+const CURSOR_INVALID = new Problem(
+  'cursor_invalid',
+  new ErrorText(
+    'The query parameter after must be empty, to begin, or the value that the Link header of the page before has in its next.',
+  ),
+);
+
+const listCalls = readRoute<ListQuery, EvaluationPage, ListRequest | WalkRequest>({
   ...calls,
   name: 'listCalls',
   path: '/calls',
@@ -80,6 +120,7 @@ const listCalls = readRoute({
     const asked = strictQuery(view.query, CALLS_PARAMETERS, (get) => ({
       narrowedTo: get(workspaceId),
       page: get(page),
+      after: get(after),
       pageSize: get(callsPerPage),
       search: get(search),
       scorecardId: get(scorecardId),
@@ -87,22 +128,16 @@ const listCalls = readRoute({
     if (asked instanceof Problem) return asked;
     const workspaceIds = asked.narrowedTo === null ? view.viewer : [asked.narrowedTo];
     if (workspaceIds === null) throw new ViewerNeeded();
-    return listRequest(workspaceIds, asked.page, asked);
+    if (asked.after === null) return listRequest(workspaceIds, asked.page, asked);
+    if (view.query.has('page')) return AFTER_OR_PAGE;
+    const place = asked.after === '' ? null : readCursor(asked.after);
+    return place === null && asked.after !== '' ? CURSOR_INVALID : walkRequest(workspaceIds, place, asked);
   },
-  represent: renderedPage(
-    toCallsPage,
-    () => true,
-    ({ workspaceIds, ...query }) => ({
-      pageSize: query.limit,
-      search: query.search,
-      scorecardId: query.scorecardId,
-      // A list of one workspace may be that of a key with several, narrowed, or of a key with just this one.
-      workspaceId: workspaceIds.length === 1 ? (workspaceIds[0] ?? null) : null,
-    }),
-  ),
+  represent: (found, request, asker) =>
+    'place' in request ? callsBehind(found, request, asker) : callsPage(found, request),
   summary: 'List calls',
   description:
-    'The completed calls of all workspaces of the key, or of one of them, newest first. A query parameter that is unknown or breaks its rule is refused with 400.',
+    'The completed calls of all workspaces of the key, or of one of them, newest first. To read all of them while calls come and go, begin with an empty `after` and follow `Link: rel="next"`. A query parameter that is unknown or breaks its rule is refused with 400.',
   parameters: CALLS_PARAMETERS.map(({ openapi }) => openapi),
   failures: [400, 401, 403, 429, 500],
   response: callsPageSchema,

@@ -69,7 +69,7 @@ describe('a list of v2', () => {
   const SEARCH = 'The query parameter search must hold 1 to 200 characters';
   const SCORECARD = 'The query parameter scorecardId must be made of 1 to 64 letters, digits, hyphens and underscores';
   const WORKSPACE = 'The query parameter workspaceId must be a UUID';
-  const KNOWN = 'Known here: workspaceId, page, pageSize, search, scorecardId.';
+  const KNOWN = 'Known here: workspaceId, page, pageSize, search, scorecardId, after.';
 
   test.each([
     ['page=0', page.given('0')],

@@ -1,0 +1,168 @@
+/**
+ * A walk through a list that changes meanwhile: each page holds the calls that follow the last one of the page before,
+ * whatever was added above it or removed (Q3: `after`).
+ *
+ * The store only has offsets. So a walk reads *windows*: 100 consecutive records, as the store had them at one moment. A
+ * window continues a place if its first record does not lie behind that place: all of its records that do lie behind follow
+ * without a gap. Neighbouring windows share one record, so that each continues the one before. They begin at the same offsets
+ * for all readers of a list, who therefore share its copies.
+ *
+ * How it fails: windows of different moments may not meet, if many records were removed in between. Then one more window
+ * across the seam is read, and after three attempts the read fails: a page never has a gap.
+ */
+import { z } from 'zod';
+import { ID_PATTERN } from '../domain/records.ts';
+import type { EvaluationPage, EvaluationRecord } from '../domain/records.ts';
+import { invalidResponse } from '../upstream/store-error.ts';
+
+export const WINDOW_SIZE = 100;
+const STRIDE = WINDOW_SIZE - 1;
+const MAX_ATTEMPTS = 3;
+
+/** A place in a list: just behind a record, which may be gone. */
+export interface Place {
+  readonly createdAtMs: number;
+  readonly id: string;
+  /** How many records stood before the place when it was made: where it is looked for first. */
+  readonly offset: number;
+}
+
+const placeSchema = z.tuple([
+  z.int(),
+  z.string().regex(ID_PATTERN),
+  z
+    .int()
+    .nonnegative()
+    .max(2 ** 30),
+]);
+
+/** For a link: consumers take it as it is. */
+export function writeCursor({ createdAtMs, id, offset }: Place): string {
+  return Buffer.from(JSON.stringify([createdAtMs, id, offset])).toString('base64url');
+}
+
+/** Null for what is no cursor. */
+export function readCursor(cursor: string): Place | null {
+  const text = Buffer.from(cursor, 'base64url').toString();
+  try {
+    const [createdAtMs, id, offset] = placeSchema.parse(JSON.parse(text));
+    return { createdAtMs, id, offset };
+  } catch {
+    return null;
+  }
+}
+
+/** Where the first window for a place begins. Null: the beginning of the list. */
+export function firstOffset(place: Place | null): number {
+  return place === null ? 0 : STRIDE * Math.max(0, Math.floor((place.offset - 1) / STRIDE));
+}
+
+/** Reads the window at an offset. */
+export type ReadWindow = (offset: number) => Promise<EvaluationPage>;
+
+export interface WalkedPage {
+  readonly items: readonly EvaluationRecord[];
+  /** How many records stand before the first item. */
+  readonly offset: number;
+  readonly total: number;
+  /** How many records the store sent in these windows that are not served. */
+  readonly omitted: number;
+  /** The place behind the last item; null at the end of the list. */
+  readonly next: Place | null;
+}
+
+/** Where a place is: the window that continues it, and the first of its records behind the place. */
+interface Found {
+  readonly offset: number;
+  readonly window: EvaluationPage;
+  readonly at: number;
+}
+
+/** The page of at most `size` records behind a place. Rejects with what `readWindow` rejects with, and if the list changes too fast. */
+export async function walk(place: Place | null, size: number, readWindow: ReadWindow): Promise<WalkedPage> {
+  let found = place === null ? { offset: 0, window: await readWindow(0), at: 0 } : await find(place, readWindow);
+  const { total } = found.window;
+  const offset = found.offset + found.at;
+  const items: EvaluationRecord[] = [];
+  let { omitted } = found.window;
+  for (;;) {
+    const taken = found.window.items.slice(found.at, found.at + size - items.length);
+    items.push(...taken);
+    const behind = found.offset + found.at + taken.length;
+    const isWindowRead = found.at + taken.length >= found.window.items.length;
+    const isEnd = isWindowRead && found.offset + WINDOW_SIZE >= found.window.total;
+    const last = items.at(-1) ?? place;
+    const next = last === null ? null : placeBehind(last, isWindowRead ? found.offset + WINDOW_SIZE : behind);
+    if (isEnd || items.length === size) return { items, offset, total, omitted, next: isEnd ? null : next };
+    const following = found.offset + STRIDE;
+    found =
+      next === null ? { offset: following, window: await readWindow(following), at: 0 } : await find(next, readWindow);
+    omitted += found.window.omitted;
+  }
+}
+
+function placeBehind(record: Place | EvaluationRecord, offset: number): Place {
+  const id = 'id' in record ? record.id : record['_id'];
+  return { createdAtMs: record.createdAtMs, id, offset };
+}
+
+/**
+ * The window that continues a place: first the one where it was, then its neighbour, then by halves. For a list of `total`
+ * records that is at most ⌈log2(total / 100)⌉ + 1 windows, if the list does not change meanwhile.
+ */
+async function find(place: Place, readWindow: ReadWindow): Promise<Found> {
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+    const found = await search(place, readWindow);
+    if (found !== null) return found;
+  }
+  throw invalidResponse('the list changes faster than it can be read');
+}
+
+/** Null if windows of different moments do not meet at the place. */
+async function search(place: Place, readWindow: ReadWindow): Promise<Found | null> {
+  let number = firstOffset(place) / STRIDE;
+  let low = 0;
+  let high = Infinity;
+  for (let calls = 1; ; calls++) {
+    const window = await readWindow(number * STRIDE);
+    const lastNumber = Math.max(0, Math.ceil((window.total - WINDOW_SIZE) / STRIDE));
+    const at = indexBehind(window, place);
+    if (at === 0 && number > 0) high = number - 1;
+    else if (at < window.items.length || number >= lastNumber) return { offset: number * STRIDE, window, at };
+    else low = number + 1;
+    high = Math.min(high, lastNumber);
+    if (low > high) return meet(place, low * STRIDE, readWindow);
+    const neighbour = at === 0 ? high : low;
+    const allowed = Math.ceil(Math.log2(Math.max(1, window.total / WINDOW_SIZE))) + 1;
+    const isNeighbourAllowed = calls === 1 && calls + 1 + callsFor(high - low) <= allowed;
+    number = isNeighbourAllowed ? neighbour : Math.floor((low + high) / 2);
+  }
+}
+
+/** How many windows are read at most to find a place in so many by halves. */
+function callsFor(windows: number): number {
+  return windows <= 0 ? 0 : Math.floor(Math.log2(windows)) + 1;
+}
+
+/** The place lies between two windows that do not meet: a third one, across the seam between them, may continue it. */
+async function meet(place: Place, seam: number, readWindow: ReadWindow): Promise<Found | null> {
+  const offset = Math.max(0, seam - WINDOW_SIZE / 2);
+  const window = await readWindow(offset);
+  const at = indexBehind(window, place);
+  const isContinued = at > 0 || offset === 0 || window.items.length === 0;
+  return isContinued && (at < window.items.length || offset + WINDOW_SIZE >= window.total)
+    ? { offset, window, at }
+    : null;
+}
+
+/** The index of the first record behind the place; the number of records if there is none. */
+function indexBehind({ items }: EvaluationPage, place: Place): number {
+  const index = items.findIndex((record) => isBehind(record, place));
+  return index === -1 ? items.length : index;
+}
+
+/** By the order of lists (Q5: newest first, then by id, descending). */
+function isBehind(record: EvaluationRecord, place: Place): boolean {
+  if (record.createdAtMs !== place.createdAtMs) return record.createdAtMs < place.createdAtMs;
+  return record['_id'] < place.id;
+}

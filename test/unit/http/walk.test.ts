@@ -1,0 +1,134 @@
+/** A walk through a list that changes meanwhile: nothing is lost, nothing comes twice, and places are found with few reads. */
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { EvaluationPage, EvaluationRecord } from '../../../src/domain/records.ts';
+import { type Place, readCursor, walk, WINDOW_SIZE, writeCursor } from '../../../src/http/walk.ts';
+import { anEvaluation } from '../../support/records.ts';
+
+/** The store's list: newest first. Reads may be answered from a copy that is a few changes old. */
+class ChangingList {
+  readonly ids = new Set<string>();
+  reads = 0;
+  readonly #list: EvaluationRecord[];
+  readonly #copies = new Map<number, EvaluationPage>();
+  #newest = 0;
+
+  constructor(count: number) {
+    this.#list = Array.from({ length: count }, () => this.#made()).toReversed();
+    for (const { _id: id } of this.#list) this.ids.add(id);
+  }
+
+  addAbove(): void {
+    this.#list.unshift(this.#made());
+  }
+
+  /** Some are of the same moment. */
+  #made(): EvaluationRecord {
+    this.#newest += 1;
+    const createdAtMs = 1000 * Math.floor(this.#newest / 3);
+    return { ...anEvaluation(), _id: `ev_${String(this.#newest).padStart(6, '0')}`, createdAtMs };
+  }
+
+  removeAt(index: number): void {
+    const [removed] = this.#list.splice(index % Math.max(1, this.#list.length), 1);
+    if (removed !== undefined) this.ids.delete(removed['_id']);
+  }
+
+  window(offset: number): EvaluationPage {
+    this.reads += 1;
+    const items = this.#list.slice(offset, offset + WINDOW_SIZE);
+    return { items, total: this.#list.length, omitted: 0 };
+  }
+
+  /** The copy of an earlier read, if there is one. */
+  copy(offset: number): EvaluationPage {
+    const copy = this.#copies.get(offset) ?? this.window(offset);
+    this.#copies.set(offset, copy);
+    return copy;
+  }
+}
+
+const changes = fc.array(
+  fc.record({ added: fc.nat(30), removed: fc.array(fc.nat(2000), { maxLength: 8 }), isFromCopies: fc.boolean() }),
+  {
+    maxLength: 60,
+  },
+);
+
+test('each record that stays comes once, in order, whatever is added above or removed', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.nat(700), fc.integer({ min: 1, max: 100 }), changes, async (count, size, steps) => {
+      const list = new ChangingList(count);
+      const seen: string[] = [];
+      let place: Place | null = null;
+      for (let step = 0; step === 0 || place !== null; step += 1) {
+        const { added = 0, removed = [], isFromCopies = false } = steps[step] ?? {};
+        for (let number = 0; number < added; number += 1) list.addAbove();
+        for (const index of removed) list.removeAt(index);
+        const read = async (offset: number): Promise<EvaluationPage> =>
+          isFromCopies ? list.copy(offset) : list.window(offset);
+        const page = await walk(place, size, read);
+        expect(page.items.length).toBeLessThanOrEqual(size);
+        expect(page.next === null || page.items.length === size).toBe(true);
+        seen.push(...page.items.map((item) => item['_id']));
+        place = page.next === null ? null : readCursor(writeCursor(page.next));
+      }
+      expect(seen).toEqual([...new Set(seen)].toSorted().toReversed());
+      const missed = [...list.ids].filter((id) => !seen.includes(id));
+      expect(missed).toEqual([]);
+    }),
+  );
+});
+
+describe('a place is found', () => {
+  test('where it was with one read', async () => {
+    const list = new ChangingList(10_000);
+    const place = await placeAt(list, 5000);
+    await walk(place, 20, async (offset) => list.window(offset));
+    expect(list.reads).toBe(1);
+  });
+
+  test.each([
+    [250, 0],
+    [1000, 900],
+    [10_000, 9000],
+    [40_000, 30_000],
+  ])('anywhere in %d records with at most ⌈log2(total / 100)⌉ + 1 reads', async (total, moved) => {
+    const list = new ChangingList(total);
+    for (let index = 0; index < total - 50; index += Math.ceil(total / 40)) {
+      const place = await placeAt(list, index);
+      list.reads = 0;
+      // One record is asked for, so that no read is for filling the page.
+      const wrong = { ...place, offset: (place.offset + moved) % total };
+      const page = await walk(wrong, 1, async (offset) => list.window(offset));
+      expect(page.offset).toBe(index + 1);
+      expect(list.reads).toBeLessThanOrEqual(Math.ceil(Math.log2(total / 100)) + 1);
+    }
+  });
+});
+
+/** The place behind the record at that index. */
+async function placeAt(list: ChangingList, index: number): Promise<Place> {
+  const record = list.window(index).items[0];
+  if (record === undefined) throw new Error('there is no such record');
+  list.reads = 0;
+  return { createdAtMs: record.createdAtMs, id: record['_id'], offset: index + 1 };
+}
+
+test('a list that ends is read to its end, and an empty one at once', async () => {
+  const list = new ChangingList(0);
+  expect(await walk(null, 50, async (offset) => list.window(offset))).toMatchObject({
+    items: [],
+    next: null,
+    total: 0,
+  });
+  expect(list.reads).toBe(1);
+});
+
+test.each([
+  'x',
+  'W10',
+  '',
+  Buffer.from('["1","a",0]').toString('base64url'),
+  Buffer.from('[1,"a b",0]').toString('base64url'),
+])('%j is no cursor', (text) => expect(readCursor(text)).toBeNull());
