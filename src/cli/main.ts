@@ -16,6 +16,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['cache', async () => (await import('./cache/index.ts')).cacheCommand()],
   ['fleet', async () => (await import('./cache/stats.ts')).fleetCommand()],
   ['whoami', async () => (await import('./cache/stats.ts')).whoAmICommand()],
+  ['health', async () => (await import('./health.ts')).healthCommand()],
   ['doctor', async () => (await import('./doctor/index.ts')).doctorCommand()],
   ['transcript', async () => (await import('./transcript.ts')).transcriptCommand()],
   ['openapi', async () => (await import('./openapi.ts')).openapiCommand()],

@@ -27,7 +27,7 @@ const REQUEST_LINES = ['all', 'errors', 'off'] as const;
 export const configSchema = section({
   server: section({
     host: setting(host, { env: 'HOST', default: '127.0.0.1' }).describe(
-      'Address that the public API listens on. Set `0.0.0.0` or `::` to make it reachable from other machines.',
+      'Address that the public API listens on. Set `::` to make it reachable from other machines: it takes clients of IPv6 and IPv4, and of IPv4 only on a system without IPv6.',
     ),
     port: setting(port, { env: 'PORT', default: 8080 }).describe('Port of the public API.'),
     trustedProxies: setting(networks, { env: 'TRUSTED_PROXIES', default: [] }).describe(

@@ -56,6 +56,20 @@ export function loadConfig({ env, readFile = readText }: { env: Environment; rea
   return { config, file, resolved, warnings, isTraced: isTracingOn(env), files };
 }
 
+/**
+ * The address of the admin listener, whatever else is wrong with the configuration: for those who look for a gateway that
+ * may run with an earlier one. What cannot be read counts as not given.
+ */
+export function loadAdminAddress(env: Environment): Pick<Config['admin'], 'host' | 'port'> {
+  const path = env['CONFIG_FILE'] || SHIPPED_FILE;
+  // No file of a secret is read for this.
+  const layers = { file: readFileLayer(path, path, readText), environment: readEnvironment(env, () => '') };
+  return check(
+    SETTINGS.map((setting) => resolve(setting, layers, path === SHIPPED_FILE)),
+    layers,
+  ).config.admin;
+}
+
 export function readText(path: string): string {
   return readFileSync(path, 'utf8');
 }

@@ -100,18 +100,29 @@ export async function listen(handler: RequestHandler, address: Address, options:
   server.on('connect', (_, socket) => unparsed.refuseConnect(socket));
   server.on('clientError', (error, socket) => unparsed.onClientError(error, socket, connections.get(socket)));
   try {
-    server.listen(address.port, address.host);
-    await once(server, 'listening');
+    await bind(server, address);
   } catch (error) {
     throw startErrorOf(error, address, options.portSetting ?? 'PORT');
   }
   const bound = server.address();
   if (bound === null || typeof bound === 'string') throw new Error('The server listens on no port');
   return {
-    url: `http://${urlHost(address.host)}:${bound.port}`,
+    url: `http://${urlHost(bound.address === '0.0.0.0' ? bound.address : address.host)}:${bound.port}`,
     connections: () => connections.size,
     close: (graceMs) => close(server, connections, graceMs),
   };
+}
+
+/** `::` takes clients of IPv6 and IPv4; of IPv4 only, if the system has no IPv6. */
+async function bind(server: Server, { host, port }: Address): Promise<void> {
+  try {
+    server.listen(port, host);
+    await once(server, 'listening');
+  } catch (error) {
+    if (host !== '::' || codeOf(error) !== 'EAFNOSUPPORT') throw error;
+    server.listen(port, '0.0.0.0');
+    await once(server, 'listening');
+  }
 }
 
 /** RFC 9112 section 3.2: exactly one in HTTP/1.1; HTTP/1.0 may do without. */
@@ -123,11 +134,14 @@ function hasOneHost({ httpVersion, rawHeaders }: IncomingMessage): boolean {
   return hosts === 1 || (hosts === 0 && httpVersion === '1.0');
 }
 
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : null;
+}
+
 /** The reason in words, with the settings that change it; any other failure as it is. */
 function startErrorOf(error: unknown, { host, port }: Address, portSetting: string): unknown {
-  const code = error instanceof Error && 'code' in error ? error.code : null;
   const given = `${portSetting}=${port} on ${host}`;
-  switch (code) {
+  switch (codeOf(error)) {
     case 'EADDRINUSE':
       return new StartError(
         `${given} is taken: something listens there already. Stop it, or set ${portSetting} to another.`,

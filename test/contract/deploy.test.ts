@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { ERROR_CODES } from '../../src/http/problem.ts';
+import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS, TRACES_GRACE_MS } from '../../src/server/server.ts';
 import { runCli } from '../support/cli.ts';
 import { whyNoCompose } from '../support/compose-stack.ts';
 import { filesBelow, parseYaml, queriesOf, readDashboard, readRules, readText, ROOT } from '../support/deploy-files.ts';
@@ -30,6 +31,10 @@ function knownMetrics(): ReadonlyMap<string, readonly string[]> {
       );
   }
   known.set('up', []).set('ALERTS', ['alertname', 'alertstate']);
+  // Of kube-state-metrics.
+  for (const name of ['kube_cronjob_status_last_successful_time', 'kube_cronjob_created']) {
+    known.set(name, ['namespace', 'cronjob']);
+  }
   return known;
 }
 
@@ -40,7 +45,11 @@ const EVERYWHERE = ['job', 'instance', 'le'];
 /** The parts of a query that do not exist: a metric, or a label of a metric. */
 function unknownIn(query: string): readonly string[] {
   const expr = query.replaceAll(/\[[^\]]*\]/g, '');
-  const named = [...expr.matchAll(/\b((?:evalgate|nodejs|process)[a-z0-9_:]+|up|ALERTS)\b(?!\()(?:\{([^}]*)\})?/g)];
+  const named = [
+    ...expr.matchAll(
+      /\b((?:evalgate|nodejs|process|kube)_[a-z0-9_:]+|evalgate:[a-z0-9_:]+|up|ALERTS)\b(?!\()(?:\{([^}]*)\})?/g,
+    ),
+  ];
   const selectors = named.flatMap(([, name = '', narrowed = '']) => {
     const labels = labelsOf(name);
     if (labels === undefined) return [`there is no ${name}`];
@@ -150,7 +159,11 @@ describe('the runbook', () => {
     const inBlocks = pages.matchAll(/^(?:npx |.*(?: -- | exec gateway-1 ))?evalgate ([a-z][^`\n]*)$/gm);
     const inText = pages.matchAll(/`evalgate ([a-z][^`]*)`/g);
     const commands = [...inBlocks, ...inText].map(([, command = '']) =>
-      command.replaceAll('\n', ' ').replace('...', 'all').replace('UUID', '00000000-0000-4000-8000-000000000000'),
+      command
+        .replaceAll('\n', ' ')
+        .replace(/ [<>] \S+$/, '')
+        .replace('...', 'all')
+        .replace('UUID', '00000000-0000-4000-8000-000000000000'),
     );
     expect(commands.length).toBeGreaterThan(35);
     for (const command of new Set(commands)) expect([command, await refusalOf(command)]).toEqual([command, null]);
@@ -177,6 +190,10 @@ async function outputOf(program: string | null, ...args: readonly string[]): Pro
 }
 
 const compose = (await whyNoCompose()) === null ? programOnPath('docker') : null;
+
+/** The end of a rule of a NetworkPolicy: the admin port, of or for that component only. */
+const portOf = (component: string): string =>
+  `"app.kubernetes.io/component":"${component}"}}}],"ports":[{"protocol":"TCP","port":"admin"}]`;
 
 describe('manifests', () => {
   const files = ['docker-compose.yml', ...filesBelow('deploy', '.yaml', '.yml')];
@@ -224,6 +241,70 @@ describe('manifests', () => {
     // A variable used in the value of another belongs to the manifest only.
     const isOwn = (name: string): boolean => manifests.includes(`$(${name})`);
     expect([...composed, ...listed, ...literals].filter((name) => !ours.has(name) && !isOwn(name))).toEqual([]);
+  });
+
+  const documents = filesBelow('deploy/kubernetes', '.yaml').flatMap((file) =>
+    parseYaml(readText(file)).map((document) => ({ file, text: JSON.stringify(document) })),
+  );
+
+  test('have no address of IPv4, and the image has none', () => {
+    // Networks, which have a prefix length, are an installation's own.
+    const address = /\b\d{1,3}(?:\.\d{1,3}){3}\b(?!\/)/;
+    expect(documents.length).toBeGreaterThan(15);
+    expect(documents.filter(({ text }) => address.test(text)).map(({ file }) => file)).toEqual([]);
+    expect(readText('Dockerfile')).not.toMatch(address);
+  });
+
+  test('fix no user but that of the Redis of a trial, which components/openshift removes', () => {
+    const fixed = documents.filter(({ text }) => /"runAs(?:User|Group)":/.test(text)).map(({ file }) => file);
+    expect(new Set(fixed)).toEqual(new Set(['deploy/kubernetes/overlays/sample/redis.yaml']));
+  });
+
+  test('probes bear a node that is busy for five seconds', () => {
+    const timeouts = [...readText('deploy/kubernetes/base/deployment.yaml').matchAll(/timeoutSeconds: (\d+)/g)];
+    expect(timeouts.map(([, seconds]) => Number(seconds) > 5)).toEqual([true, true, true]);
+    const [, seconds] = /HEALTHCHECK .*--timeout=(\d+)s/.exec(readText('Dockerfile')) ?? [];
+    expect(Number(seconds)).toBeGreaterThan(10);
+  });
+
+  test('DNS is allowed on the port of OpenShift too', () => {
+    const policies = documents.filter(({ text }) => text.includes('"port":53}'));
+    expect(policies).toHaveLength(2);
+    for (const { text } of policies) expect(text.match(/"port":5353}/g)).toHaveLength(2);
+  });
+
+  test('the backup reaches the admin listener, and nothing but that', () => {
+    const policies = parseYaml(readText('deploy/kubernetes/components/backup/network-policy.yaml'));
+    const [job = '', gateways = ''] = policies.map((policy) => JSON.stringify(policy));
+    expect(job).toContain(portOf('gateway'));
+    expect(gateways).toContain(portOf('backup'));
+    const gatewaysName = 'evalgate-admin';
+    expect(readText('deploy/kubernetes/components/backup/cron-job.yaml')).toContain(`http://${gatewaysName}:8081`);
+    expect(readText('deploy/kubernetes/base/deployment.yaml')).toContain(`$(POD_IP),${gatewaysName}\n`);
+  });
+
+  test('a pod is stopped within its grace, and the README says the same', () => {
+    const manifest = readText('deploy/kubernetes/base/deployment.yaml');
+    const settings = readText('deploy/kubernetes/base/kustomization.yaml');
+    const [, preStop] = /preStop:\s+sleep:\s+seconds: (\d+)/.exec(manifest) ?? [];
+    const [, drain] = /DRAIN_DELAY=(\d+)s/.exec(settings) ?? [];
+    const [, grace] = /terminationGracePeriodSeconds: (\d+)/.exec(manifest) ?? [];
+    // Each listener also takes up to two seconds to close what idles.
+    const [requests, admin] = [IN_FLIGHT_GRACE_MS, ADMIN_GRACE_MS].map((ms) => ms / 1000 + 2);
+    const spans = TRACES_GRACE_MS / 1000;
+    const total = Number(preStop) + Number(drain) + Number(requests) + Number(admin) + spans;
+    expect(manifest).toContain(
+      `# preStop ${preStop} s + DRAIN_DELAY ${drain} s + ${requests} s for requests in flight + ${admin} s for the admin listener + ${spans} s for spans = ${total} s.`,
+    );
+    const readme = readText('deploy/kubernetes/README.md').replaceAll(/\s+/g, ' ');
+    for (const text of [
+      `For ${preStop} s (\`preStop\`)`,
+      `\`DRAIN_DELAY\` (${drain} s)`,
+      `up to ${requests} s for requests in flight, ${admin} s for the admin listener and ${spans} s for spans. That is ${total} s of the ${grace} s`,
+    ]) {
+      expect(readme).toContain(text);
+    }
+    expect(total).toBeLessThan(Number(grace));
   });
 
   test('the file of settings in the pod is one that a gateway takes', async () => {

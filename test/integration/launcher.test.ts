@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { openFolder } from '../support/files.ts';
+import { startTestGateway } from '../support/gateway.ts';
 import { forFile } from '../support/opened.ts';
 import { runProcess } from '../support/process.ts';
 
@@ -69,4 +70,24 @@ test('it works through a link in another folder', async () => {
   await symlink(PROGRAM, link);
   const { code, stdout } = await runProcess(process.execPath, [...OLD, link, '--version']);
   expect([code, stdout]).toMatchObject([0, expect.stringMatching(/^\d+\.\d+\.\d+\n$/)]);
+});
+
+/** Refuses to load any library. */
+const LEAN = `import { registerHooks } from 'node:module';
+registerHooks({
+  load(url, context, next) {
+    if (url.includes('/node_modules/')) throw new Error('loaded ' + url);
+    return next(url, context);
+  },
+});`;
+
+test('a health check by the variables loads no library, and its exit status says whether the gateway is live', async () => {
+  const gateway = await forFile(startTestGateway());
+  const args = ['--import', `data:text/javascript,${encodeURIComponent(LEAN)}`, PROGRAM, 'health'];
+  const env = { ...process.env, ADMIN_HOST: '127.0.0.1', ADMIN_PORT: new URL(gateway.adminUrl).port };
+  const live = { code: 0, stdout: `The gateway at ${gateway.adminUrl} is live.\n`, stderr: '' };
+  expect(await runProcess(process.execPath, args, env)).toEqual(live);
+  const gone = await runProcess(process.execPath, args, { ...env, ADMIN_PORT: '1' });
+  const stderr = 'No live gateway answers at http://127.0.0.1:1 (ECONNREFUSED).\n';
+  expect(gone).toEqual({ code: 1, stdout: '', stderr });
 });

@@ -200,6 +200,12 @@ export async function startTestGateway({
   };
 }
 
+/** The host without the brackets of IPv6, as sockets take it. */
+function addressOf(url: string): { readonly hostname: string; readonly port: string } {
+  const { hostname, port } = new URL(url);
+  return { hostname: hostname.replace(/^\[(.*)\]$/, '$1'), port };
+}
+
 interface Outgoing {
   readonly method: string;
   readonly path: string;
@@ -209,7 +215,7 @@ interface Outgoing {
 }
 
 export function send(baseUrl: string, { method, path, headers = {}, body, agent }: Outgoing): Promise<Reply> {
-  const { hostname, port } = new URL(baseUrl);
+  const { hostname, port } = addressOf(baseUrl);
   return new Promise((resolve, reject) => {
     const sent = request({ hostname, port, method, path, headers, agent: agent ?? false }, (response) => {
       const chunks: Buffer[] = [];
@@ -235,7 +241,7 @@ function decode(bytes: Buffer, coding: string | undefined): Buffer {
 }
 
 function sendRaw(baseUrl: string, bytes: string | Buffer): Promise<RawReply> {
-  const { hostname, port } = new URL(baseUrl);
+  const { hostname, port } = addressOf(baseUrl);
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     const socket = connect(Number(port), hostname, () => socket.write(bytes));

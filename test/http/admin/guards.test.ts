@@ -1,10 +1,11 @@
 /** The guards that each request to the admin listener passes before an endpoint. */
-import { connect } from 'node:net';
+import { connect, Server } from 'node:net';
 import { describe, expect, test, vi } from 'vitest';
 import { auditOf, logOf, messageOf, readinessOf, TOKENS } from '../../support/admin.ts';
-import { forFile } from '../../support/opened.ts';
+import { forFile, forTest } from '../../support/opened.ts';
 import { startTestGateway } from '../../support/gateway.ts';
 import { WORKSPACE_A } from '../../support/records.ts';
+import { createStoreServer } from '../../support/store-server.ts';
 
 const ELSEWHERE = { ADMIN_TOKEN: 't', ADMIN_HOST: '0.0.0.0', ADMIN_ALLOWED_HOSTS: 'Admin.internal,fd00::1' };
 const open = await forFile(startTestGateway());
@@ -359,6 +360,29 @@ describe('the address that the listener is bound to', () => {
   test('elsewhere it demands the token', async () => {
     expect((await elsewhere.adminRaw('GET', '/api/keys')).status).toBe(401);
     expect((await elsewhere.admin('GET', '/api/keys')).status).toBe(200);
+  });
+
+  test('`::` takes clients of both families', async () => {
+    const gateway = await forTest(startTestGateway({ env: { ADMIN_HOST: '::', HOST: '::', ADMIN_TOKEN: 't' } }));
+    for (const url of [gateway.adminUrl, gateway.publicUrl]) {
+      for (const host of ['127.0.0.1', '[::1]']) {
+        const { status } = await fetch(`http://${host}:${new URL(url).port}/`, { redirect: 'manual' });
+        expect([host, status < 400]).toEqual([host, true]);
+      }
+    }
+  });
+
+  test('`::` takes clients of IPv4 if the system has no IPv6', async () => {
+    const store = await forTest(createStoreServer());
+    // The first of the gateway's listeners is the admin listener.
+    vi.spyOn(Server.prototype, 'listen').mockImplementationOnce(function (this: Server) {
+      queueMicrotask(() => this.emit('error', Object.assign(new Error('listen'), { code: 'EAFNOSUPPORT' })));
+      return this;
+    });
+    const gateway = await forTest(startTestGateway({ env: { ADMIN_HOST: '::', ADMIN_TOKEN: 't' }, store }));
+    vi.restoreAllMocks();
+    expect(gateway.adminUrl).toMatch(/^http:\/\/127\.0\.0\.1:/);
+    expect((await readinessOf(gateway)).status).toBe('ready');
   });
 
   test('a port that is taken ends the start with its name', async () => {

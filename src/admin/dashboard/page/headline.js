@@ -29,7 +29,7 @@ const TROUBLES = {
   'redis-cache': ['New answers are not shared: the store is called more often.', 'evalgaterediscachedown'],
   quota: ['Each process enforces its share of the limits.', 'evalgatequotanotexact'],
   keys: ['Keys may be refused, or changes of keys missed.', 'evalgatekeysunchecked'],
-  clock: ['Copies may be renewed too early, and keys end at the wrong time.', ''],
+  clock: ['Copies may be renewed too early, and keys end at the wrong time.', 'evalgateclockwrong'],
   config: ['None yet: the old configuration is in force, and the next start fails.', 'evalgateconfigreloadfailed'],
   secrets: ['None yet: the old value is in force.', 'evalgatesecretnotread'],
   workers: ['The other workers serve more requests each.', 'evalgateworkermissing'],
