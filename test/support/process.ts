@@ -88,7 +88,8 @@ export class GatewayProcess {
     const hasProbe = isProbed || clockOffsetMs !== 0;
     const child = spawn(
       process.execPath,
-      [...(hasProbe ? ['--import', PROBE] : []), program, 'serve', '--demo', '--json'],
+      // With its option given, the launcher need not replace itself, which would close the probe's descriptor.
+      ['--disable-sigusr1', ...(hasProbe ? ['--import', PROBE] : []), program, 'serve', '--demo', '--json'],
       {
         env: { ...process.env, PORT: '0', ADMIN_PORT: '0', CLOCK_OFFSET_MS: String(clockOffsetMs), ...env },
         stdio: ['ignore', 'pipe', 'pipe', hasProbe ? 'pipe' : 'ignore'],
