@@ -43,7 +43,6 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     link: state,
     about: instanceInfo(options),
     atLeast: config.server.workers,
-    onBeat: redis.onBeat,
   });
   const self = instances.id;
   const cache = await openCache(options, { state, cache: cacheLink, self, isOne, redis, audit, cipher });
@@ -112,12 +111,13 @@ function openLinks(
 ): readonly [state: RedisLink, cache: RedisLink] {
   const { timeoutMs } = config.redis;
   const onCommand = redisCommandHook(metrics);
+  const settings = { state: 'REDIS_URL', cache: cacheUrl === null ? 'REDIS_URL' : 'REDIS_CACHE_URL' } as const;
   const connect = (role: RedisRole, address: string): RedisLink => {
     try {
-      return new RedisLink({ url: address, readFile, timeoutMs, onCommand, role });
+      return new RedisLink({ url: address, readFile, timeoutMs, onCommand, role, setting: settings[role] });
     } catch (error) {
       if (!(error instanceof RedisAddressError)) throw error;
-      throw new StartError(`${role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL'}: ${error.message}.`);
+      throw new StartError(`${settings[role]}: ${error.message}.`);
     }
   };
   const state = connect('state', url);
