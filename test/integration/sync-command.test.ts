@@ -53,15 +53,13 @@ function contentOf(name: string): Map<string, Record<string, unknown>> {
   return new Map([...last].filter(([, line]) => line.deleted !== true));
 }
 
-/** The score of each call. */
-const scoresInCopy = (): object =>
-  Object.fromEntries([...contentOf('calls.jsonl')].map(([id, { score }]) => [id, score]).toSorted());
+/** The score of each call, by id. */
+const scoresInCopy = (): ReadonlyMap<string, unknown> =>
+  new Map([...contentOf('calls.jsonl')].map(([id, { score }]) => [id, score]));
 
 /** The same in the store. */
-const scoresInStore = (): object =>
-  Object.fromEntries(
-    [...gateway.store.evaluations].map(([id, record]) => [id, recordSchema.parse(record).overallScore]).toSorted(),
-  );
+const scoresInStore = (): ReadonlyMap<string, unknown> =>
+  new Map([...gateway.store.evaluations].map(([id, record]) => [id, recordSchema.parse(record).overallScore]));
 
 test('copies all calls with their parts as the API has them, once', async () => {
   putMany(230);
@@ -152,12 +150,12 @@ test('it waits as long as the limit of the key says', async () => {
 
 describe('it says what to do', () => {
   test.each([
-    ['without a key', {}, [], 2, 'Set EVALGATE_API_KEY'],
-    ['with a key that is none', { EVALGATE_API_KEY: 'evg_x' }, [], 1, 'answered 401'],
-    ['for a file that is not there', {}, ['--key-file', '/nowhere'], 1, 'Give a file that holds the API key'],
-    ['for parts that there are not', {}, ['--parts', 'rubric'], 2, 'Allowed: transcript, scorecard'],
-  ])('%s', async (_what, env, more, code, message) => {
-    const { status, stderr } = await runCli(argsOf('--once', ...more), { env });
+    { args: [], env: {}, code: 2, message: 'Set EVALGATE_API_KEY' },
+    { args: [], env: { EVALGATE_API_KEY: 'evg_x' }, code: 1, message: 'answered 401' },
+    { args: ['--key-file', '/nowhere'], env: {}, code: 1, message: 'Give a file that holds the API key' },
+    { args: ['--parts', 'rubric'], env: {}, code: 2, message: 'Allowed: transcript, scorecard' },
+  ])('$args with $env: $message', async ({ args, env, code, message }) => {
+    const { status, stderr } = await runCli(argsOf('--once', ...args), { env });
     expect(status).toBe(code);
     expect(stderr).toContain(message);
     expect(existsSync(join(folder.path, 'calls.jsonl'))).toBe(false);

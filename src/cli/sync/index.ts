@@ -36,7 +36,7 @@ export function syncCommand(): Command {
       'The folder holds calls.jsonl and, with --parts, transcripts.jsonl and scorecards.jsonl: a line of JSON per record. The last line of an id counts, and a deletion is a line with "deleted": true.\n' +
       'It follows the feed of changes if the gateway has one, else it reads all calls every --every. It may be ended at any moment, even by kill -9, and goes on from there. The key comes from EVALGATE_API_KEY or --key-file.',
     examples: [
-      'EVALGATE_API_KEY=evg_... evalgate sync copy --url http://127.0.0.1:8080',
+      'evalgate sync copy --url http://127.0.0.1:8080',
       'evalgate sync copy --url https://api.example.com --key-file key.txt --parts transcript,scorecard',
       'evalgate sync copy --url https://api.example.com --key-file key.txt --once',
     ],
