@@ -1,9 +1,11 @@
 /** What-if at the door: what the advice foretells of another time is what is measured once that time is set. */
 import { expect, test } from 'vitest';
 import { z } from 'zod';
+import { logOf } from '../support/admin.ts';
 import { forTest } from '../support/opened.ts';
 import { hash32 } from '../../src/cache/request.ts';
 import { decodeBatch, encodeBatch } from '../../src/cache/what-if/sharing.ts';
+import { whatIfReportKey } from '../../src/redis/names.ts';
 import { World } from '../support/world.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { zipfTrace } from '../support/read-traces.ts';
@@ -259,4 +261,29 @@ test('a read that the process which follows its key does not sample stays where 
   });
   expect(seen.filter((events) => events !== 0)).toEqual([]);
   listener.disconnect();
+});
+
+test('what a process of another release sends leaves no line in the log; what nobody of ours sends leaves one', async () => {
+  world = await forTest(World.start('redis'));
+  const raw = await world.raw();
+  const channels = z.array(z.string()).parse(await raw.call('PUBSUB', 'CHANNELS', 'evalgate:channel:what-if:*'));
+  const warnings = (): readonly unknown[] =>
+    world.gateways.flatMap((gateway) => logOf(gateway, 'a message of the fleet cannot be read, and is left out'));
+  const reports = channels.map((channel) => {
+    const [store = '', id = ''] = channel.split(':').slice(-2);
+    return whatIfReportKey(store, id);
+  });
+  expect(reports).toHaveLength(2);
+  const send = async (message: Buffer, report: string): Promise<void> => {
+    for (const channel of channels) await raw.publish(channel, message.toString('base64'));
+    for (const name of reports) await raw.set(name, report);
+    for (const gateway of world.gateways) await adviceAt(gateway).catch(() => null);
+  };
+  // Versions 2 and 4, before and after those of this release.
+  await send(Buffer.from([2, 1, 2, 3]), '{"version":3,"atMs":1}');
+  await send(Buffer.from([4, 1, 2, 3]), '{"version":5,"processes":[]}');
+  await raw.ping();
+  expect(warnings()).toEqual([]);
+  await send(Buffer.from('hello'), 'hello');
+  await world.eventually(() => expect(warnings().length).toBeGreaterThanOrEqual(2));
 });

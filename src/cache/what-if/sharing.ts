@@ -15,7 +15,7 @@ import type { Timers } from '../../time/timers.ts';
 import { hash32, mix32 } from '../request.ts';
 import { CACHE_CLASSES } from '../ttl-policy.ts';
 import { EVENT_KINDS, type KeyEvent, type TtlSimulator } from './simulator.ts';
-import { bucketOf, middleOf, type WhatIfReport, whatIfReportSchema } from './tally.ts';
+import { bucketOf, isOfOtherRelease, middleOf, type WhatIfReport, whatIfReportSchema } from './tally.ts';
 import { isSampled } from './ticks.ts';
 
 const SEND_EVERY_MS = 250;
@@ -41,6 +41,8 @@ redis.call('PEXPIRE', KEYS[2], ARGV[4])
 );
 
 const VERSION = 3;
+/** A message that begins with more is no gateway's. */
+const MAX_VERSION = 31;
 /** Version, sender (4), age of the first event in milliseconds (2), the levels at which the sender samples. */
 const HEADER_BYTES = 8 + CACHE_CLASSES.length;
 /** Class and kind, key (4), milliseconds after the first event (2), the buckets of its two durations. */
@@ -78,6 +80,12 @@ export function encodeBatch({ sender, levels, events }: EventBatch, nowMs: numbe
 
 function within(ms: number): number {
   return Math.min(MAX_MS, Math.max(0, ms));
+}
+
+/** Whether a message has the form of another release, which runs beside this one during a rollout. It is left out. */
+function isOfOtherVersion(message: string): boolean {
+  const [version = 0] = Buffer.from(message, 'base64');
+  return version !== VERSION && version > 0 && version <= MAX_VERSION;
 }
 
 /** Null if it is not a message of this form. */
@@ -225,7 +233,8 @@ export class Sharing {
     const read = (text: string | null | undefined): WhatIfReport[] => {
       if (text === null || text === undefined) return [];
       try {
-        return [whatIfReportSchema.parse(JSON.parse(text))];
+        const report: unknown = JSON.parse(text);
+        return isOfOtherRelease(report) ? [] : [whatIfReportSchema.parse(report)];
       } catch {
         onBroken('what-if curves of another process');
         return [];
@@ -297,7 +306,7 @@ export class Sharing {
     const { simulator, clock, onBroken } = this.#options;
     const batch = decodeBatch(message, clock.nowMs());
     if (batch === null) {
-      onBroken('reads of another process');
+      if (!isOfOtherVersion(message)) onBroken('reads of another process');
       return;
     }
     const sender = this.#owners.find(({ seed }) => seed === batch.sender);

@@ -92,9 +92,18 @@ const togetherSchema = z.strictObject({
 });
 export type TogetherReport = z.output<typeof togetherSchema>;
 
+/** Another one for every other form: processes of other releases leave the report out. */
+const REPORT_VERSION = 4;
+const versionedSchema = z.looseObject({ version: z.int() });
+
+/** Whether a report has the form of another release, which runs beside this one during a rollout, or has ended. */
+export function isOfOtherRelease(report: unknown): boolean {
+  const { success, data } = versionedSchema.safeParse(report);
+  return success && data.version !== REPORT_VERSION;
+}
+
 export const whatIfReportSchema = z.strictObject({
-  /** Another one for every other form: processes of other releases leave the report out. */
-  version: z.literal(4),
+  version: z.literal(REPORT_VERSION),
   atMs: amount,
   /** Whether the process has handed it over at its end. */
   hasEnded: z.boolean(),
