@@ -117,6 +117,11 @@ export function oneOf<const T extends string>(values: readonly T[]): z.ZodType<T
   return codec(z.enum(values), `one of ${values.join(', ')}`);
 }
 
+export const yesOrNo = codec(
+  z.union([z.boolean(), z.enum(['true', 'false']).transform((written) => written === 'true')]),
+  'true or false',
+);
+
 /** Several values, as a YAML list or as one text with commas. */
 export function list<T>(item: z.ZodType<T>, allowed: string): z.ZodType<readonly T[]> {
   const commaSeparated = z.string().transform((written) => (written === '' ? [] : written.split(',')));

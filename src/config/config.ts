@@ -4,7 +4,7 @@
  * the values as written, at the settings' keys.
  */
 import type { z } from 'zod';
-import { duration, integer, oneOf, optional, port, share, size } from './codecs.ts';
+import { duration, integer, oneOf, optional, port, share, size, yesOrNo } from './codecs.ts';
 import { adminTokens } from './admin-tokens.ts';
 import {
   deprecations,
@@ -104,7 +104,10 @@ export const configSchema = section({
       "Most bytes of the store's answers under way per process: being read, parsed, rendered and compressed, which takes some ten times as much memory. One API key leaves a fifth to the others. By default a thirty-second of the heap's limit, 10MB at most. Further answers wait, for half of `upstream.timeout`; then their readers get 500 with `Retry-After`. Raise it if large transcripts are refused and memory is free.",
     ),
     maxConnections: setting(integer(1, 10_000), { env: null, default: 50 }).describe(
-      'Most calls to the store in flight per process, and so most connections. Set it to the capacity of the store divided by the number of processes.',
+      'Most calls to the store in flight per process, and so most connections. With `upstream.adaptive`, only a ceiling: lower it for a store that must never see more, raise it for one that bears more.',
+    ),
+    adaptive: setting(yesOrNo, { env: null, default: true }).describe(
+      'Whether the limit of calls in flight is found, between 1 and `upstream.maxConnections`, by how the store bears them; `false`: it is `upstream.maxConnections`. See [capacity](capacity.md#the-capacity-of-the-store).',
     ),
     connectionMaxAgeMs: setting(duration(SECOND, DAY), { env: null, default: '60s' }).describe(
       'How long a connection to the store is used for new calls. Lower it if the store moves to other addresses and calls have to follow sooner; raise it if connecting is costly.',

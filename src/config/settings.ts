@@ -8,7 +8,7 @@ interface About {
   /** The environment variable that overrides the file; null if there is none. */
   readonly env: string | null;
   /** The default, as it would be written in the file. */
-  readonly default: string | number | null | readonly string[];
+  readonly default: string | number | boolean | null | readonly string[];
   /** The path in the file, if it is another than that of the value without its unit. */
   readonly path?: string;
 }

@@ -12,6 +12,8 @@ export interface ShareLimits {
   readonly capacity: number;
   /** The share of `capacity` that one holder leaves to the others, in percent. */
   readonly reservePercent: number;
+  /** It leaves at least so much, unless there is no more: without it, nothing of a small capacity. */
+  readonly leastReserve?: number;
 }
 
 /** What one holder leaves to the others unless a setting says otherwise: nobody takes the last fifth. */
@@ -19,14 +21,23 @@ export const RESERVE_PERCENT = 20;
 
 /** Amounts are in units of the caller's choice, such as requests or bytes. */
 export class Shares<H = string> {
-  readonly #capacity: number;
-  readonly #maxPerHolder: number;
+  readonly #reserve: Omit<ShareLimits, 'capacity'>;
+  #capacity = 0;
+  #maxPerHolder = 1;
   readonly #amounts = new Map<H, number>();
   #total = 0;
 
-  constructor({ capacity, reservePercent }: ShareLimits) {
+  constructor({ capacity, ...reserve }: ShareLimits) {
+    this.#reserve = reserve;
+    this.resize(capacity);
+  }
+
+  /** From now on all holders may have that much together. What is held above it stays until it is given back. */
+  resize(capacity: number): void {
+    const { reservePercent, leastReserve = 0 } = this.#reserve;
+    const reserve = Math.max(leastReserve, Math.floor((capacity * reservePercent) / 100));
     this.#capacity = capacity;
-    this.#maxPerHolder = Math.max(1, capacity - Math.floor((capacity * reservePercent) / 100));
+    this.#maxPerHolder = Math.max(1, capacity - reserve);
   }
 
   get total(): number {
@@ -143,6 +154,12 @@ export class FairQueue<H = string> {
     this.#maxWaiting = limits.maxWaiting;
     this.#timers = timers;
     this.#mayGrant = mayGrant;
+  }
+
+  /** From now on that much may be held in all; grants what can be granted then. */
+  resize(capacity: number): void {
+    this.#shares.resize(capacity);
+    this.serve();
   }
 
   /** How much is held, and how many wait. */

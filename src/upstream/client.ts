@@ -235,6 +235,7 @@ export class StoreClient {
         stream.once('response', resolve).once('error', reject);
       });
       status = statusCode;
+      request.onHeaders?.();
       if (status === REQUEST_TIMEOUT && connection.wasKept) {
         stream.destroy();
         return null;

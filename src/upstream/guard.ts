@@ -1,7 +1,8 @@
 /**
  * Shields the store, and readers from a store in trouble: takes a `Fetch` and returns one.
  * 1. The circuits: while the store fails, for one API key or for all, calls are rejected at once, except one probe a second.
- * 2. The queue: a bounded number in flight, at a bounded rate; the others wait, not many and not long.
+ * 2. The queue: a bounded number in flight, at a bounded rate; the others wait, not many and not long. The number is found by
+ *    how the store bears it (concurrency-limit.ts); what it answers for does not count for the circuits.
  * 3. Retries: few, of what can succeed, each queued again, within the deadline of the first try.
  * The deadline (`upstream.timeout`, 10 s) ends a call in all: here in the queue, then by got's timer in client.ts.
  */
@@ -10,6 +11,7 @@ import type { Timers } from '../time/timers.ts';
 import { recordingSpan } from '../tracing/spans.ts';
 import type { CallRate } from './call-rate.ts';
 import { type CallResult, type Caller, Circuits, type Admission } from './circuits.ts';
+import { type CallEnd, ConcurrencyLimit } from './concurrency-limit.ts';
 import { type QueueLimits, type Rejection, RequestQueue } from './request-queue.ts';
 import type { Resource } from './resources.ts';
 import type { Fetch, FetchOptions, StoreAnswer } from './store.ts';
@@ -19,6 +21,8 @@ export interface GuardLimits extends QueueLimits {
   /** How long a call may take in all: waiting, trying, and trying again. */
   readonly timeoutMs: number;
   readonly queueTimeoutMs: number;
+  /** Whether the number of calls in flight is found; else it is `maxConnections`. */
+  readonly adaptive: boolean;
   /** How many calls may be repeated, in percent of those sent. */
   readonly retryPercent: number;
   /** Percent of the last calls that must have failed before a circuit opens; null for never. */
@@ -39,6 +43,8 @@ export interface GuardHooks {
    * for that of all.
    */
   onCircuit?(keyId: string | null, error: StoreError | null): void;
+  /** The number of calls that may be in flight has changed. */
+  onLimit?(limit: number): void;
 }
 
 export interface GuardStatus {
@@ -48,6 +54,10 @@ export interface GuardStatus {
   readonly openKeys: number;
   readonly inFlight: number;
   readonly queued: number;
+  /** How many calls may be in flight. */
+  readonly limit: number;
+  /** Whether the store itself has shown that it bears no more. */
+  readonly isLimitFound: boolean;
 }
 
 export interface GuardOptions {
@@ -65,8 +75,10 @@ const FIRST_RETRY_DELAY_MS = 100;
 /** Retries that were earned in good times are not all spent at once in bad ones. */
 const MAX_SAVED_RETRIES = 10;
 const TOO_MANY_REQUESTS = 429;
+const UNAVAILABLE = 503;
+const GATEWAY_TIMEOUT = 504;
 /** A proxy in front of the store could not reach it, or the store said that it is busy. */
-const RETRIED_STATUSES: ReadonlySet<number> = new Set([502, 503, 504]);
+const RETRIED_STATUSES: ReadonlySet<number> = new Set([502, UNAVAILABLE, GATEWAY_TIMEOUT]);
 /** The store, or the way to it, has failed. A malformed record is an answer (S2: a record's trouble is its own). */
 const FAILED_KINDS: ReadonlySet<StoreErrorKind> = new Set(['timeout', 'unreachable', 'invalidResponse'] as const);
 
@@ -76,6 +88,9 @@ export class Guard {
   readonly #hooks: GuardHooks;
   readonly #queue: RequestQueue;
   readonly #circuits: Circuits;
+  /** Null for a fixed one. */
+  readonly #limit: ConcurrencyLimit | null;
+  #lastLimit: number;
   /**
    * Retries are a share of all calls: without that a store in trouble would get several times the load that brought it
    * there. In percent of a retry.
@@ -83,12 +98,15 @@ export class Guard {
   #savedPercent = 0;
 
   constructor(send: Fetch, options: GuardOptions) {
-    const { limits, timers, hooks = {} } = options;
+    const { limits, clock, timers, hooks = {} } = options;
     this.#send = send;
     this.#options = options;
     this.#hooks = hooks;
     this.#queue = new RequestQueue(limits, timers);
     this.#circuits = new Circuits(limits.breakerPercent);
+    this.#limit = limits.adaptive ? new ConcurrencyLimit(limits.maxConnections, clock) : null;
+    this.#lastLimit = limits.maxConnections;
+    this.#useLimit();
   }
 
   /** From now on no more calls than that rate allows. */
@@ -98,7 +116,9 @@ export class Guard {
 
   status(): GuardStatus {
     const { isOpen } = this.#circuits;
-    return { isOpen, openKeys: this.#circuits.openKeys(this.#nowMs()), ...this.#queue.load() };
+    const { limit, isFound } = this.#limit?.status() ?? { limit: this.#options.limits.maxConnections, isFound: false };
+    const openKeys = this.#circuits.openKeys(this.#nowMs());
+    return { isOpen, openKeys, ...this.#queue.load(), limit, isLimitFound: isFound };
   }
 
   /** Rejects as the guarded `Fetch` does, and with kind `overloaded` or `circuitOpen` for what was not sent. */
@@ -138,6 +158,7 @@ export class Guard {
     if (admission === null) throw this.#heldBack(caller);
     const waitMs = Math.min(this.#options.limits.queueTimeoutMs, deadlineMs - startedMs);
     const permit = await this.#queue.acquire({ ...caller, waitMs, ...(signal && { signal }) });
+    let sent: SentCall | null = null;
     try {
       if (permit === 'abandoned') throw new StoreError('aborted', 'nobody waits for the answer any more');
       if (typeof permit === 'string') throw this.#rejected(permit, caller);
@@ -147,17 +168,48 @@ export class Guard {
       this.#hooks.onTurnTaken?.(waitedMs);
       recordingSpan()?.setAttribute('evalgate.store.queue_ms', Math.round(waitedMs));
       const timeoutMs = Math.max(1, Math.floor(deadlineMs - this.#nowMs()));
-      const answer = await this.#send(resource, params, { ...options, timeoutMs });
+      sent = this.#beginCall(resource, params, keyId);
+      const answer = await this.#send(resource, params, { ...options, timeoutMs, onHeaders: sent.onHeaders });
+      sent.end(null);
       this.#settle(admission, 'success', null);
       return answer;
     } catch (error) {
       // Any other error is about an argument, and nothing was sent.
-      if (error instanceof StoreError) this.#settle(admission, resultOf(error), error);
+      const isLimits = sent?.end(error) === true && this.#circuits.heldBackBy(caller) === null;
+      if (error instanceof StoreError) this.#settle(admission, isLimits ? 'none' : resultOf(error), error);
       else this.#settle(admission, 'none', null);
       throw error;
     } finally {
       if (typeof permit !== 'string') permit();
     }
+  }
+
+  /** Counts a call that is sent now. */
+  #beginCall<P, R>(resource: Resource<P, R>, params: P, keyId: string | undefined): SentCall {
+    const limit = this.#limit;
+    if (limit === null) return { onHeaders: () => {}, end: () => false };
+    const call = limit.begin({ resource: resource.name, keyId, path: resource.path(params) });
+    this.#useLimit();
+    const sentMs = this.#nowMs();
+    let latencyMs: number | null = null;
+    return {
+      onHeaders: () => {
+        latencyMs = this.#nowMs() - sentMs;
+      },
+      end: (error) => {
+        const isAnsweredFor = limit.end(call, { sign: signOf(error, latencyMs), latencyMs });
+        this.#useLimit();
+        return isAnsweredFor;
+      },
+    };
+  }
+
+  #useLimit(): void {
+    if (this.#limit === null) return;
+    this.#queue.resize(this.#limit.allowed);
+    const { limit } = this.#limit.status();
+    if (limit !== this.#lastLimit) this.#hooks.onLimit?.(limit);
+    this.#lastLimit = limit;
   }
 
   /** Resolves to whether to try again, once it is time to. */
@@ -211,6 +263,13 @@ export class Guard {
   }
 }
 
+/** A call as the limit of calls in flight sees it. */
+interface SentCall {
+  readonly onHeaders: () => void;
+  /** Called once, with how it failed. Returns whether the limit answers for that, so that it says nothing of the store. */
+  readonly end: (error: unknown) => boolean;
+}
+
 type Attempt = FetchOptions & { readonly deadlineMs: number };
 
 function resultOf({ kind, status }: StoreError): CallResult {
@@ -218,6 +277,14 @@ function resultOf({ kind, status }: StoreError): CallResult {
   if (kind === 'errorStatus') return (status ?? 0) >= 500 || status === TOO_MANY_REQUESTS ? 'failure' : 'success';
   if (kind === 'malformed') return 'success';
   return FAILED_KINDS.has(kind) ? 'failure' : 'none';
+}
+
+/** What a call says of the store's load. A proxy in front of a store that is late answers with 504. */
+function signOf(error: unknown, latencyMs: number | null): CallEnd['sign'] {
+  const { kind, status } = error instanceof StoreError ? error : { kind: null, status: null };
+  if (status === TOO_MANY_REQUESTS || status === UNAVAILABLE) return 'overload';
+  if ((kind === 'timeout' && latencyMs === null) || status === GATEWAY_TIMEOUT) return 'timeout';
+  return latencyMs === null ? 'none' : 'answered';
 }
 
 /**

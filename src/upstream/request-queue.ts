@@ -1,5 +1,5 @@
 /**
- * Which calls to the store are sent, and when: a bounded number in flight, at a bounded rate. The others wait in a queue
+ * Which calls to the store are sent, and when: a bounded number in flight, which may change, at a bounded rate. The others wait in a queue
  * that is fair to API keys (shares.ts), so that one busy key does not take the store from the rest.
  */
 import { FairQueue, type Release } from '../shares/shares.ts';
@@ -19,7 +19,7 @@ export type Rejection = 'queue-full' | 'queue-timeout' | 'store-failing' | 'key-
 export type Permit = Release | Rejection | 'abandoned';
 
 export interface QueueLimits {
-  /** Calls in flight. */
+  /** Calls in flight, at first. */
   readonly maxConnections: number;
   readonly maxQueue: number;
   /** The share of `maxConnections` that one API key leaves to others, in percent. */
@@ -42,13 +42,20 @@ export class RequestQueue {
   #isWaitingForRate = false;
 
   constructor({ maxConnections, maxQueue, reservePercent }: QueueLimits, timers: Timers) {
-    const limits = { capacity: maxConnections, maxWaiting: maxQueue, reservePercent };
+    // With a limit of 2, too, one key leaves one call to the others; 0 % is for a gateway that has only one.
+    const leastReserve = reservePercent === 0 ? 0 : 1;
+    const limits = { capacity: maxConnections, maxWaiting: maxQueue, reservePercent, leastReserve };
     this.#queue = new FairQueue(limits, { timers, mayGrant: () => this.#takeFromRate() });
   }
 
   load(): { readonly inFlight: number; readonly queued: number } {
     const { held, waiting } = this.#queue.load();
     return { inFlight: held, queued: waiting };
+  }
+
+  /** From now on so many calls may be in flight. Those that are above it go on. */
+  resize(maxConnections: number): void {
+    this.#queue.resize(maxConnections);
   }
 
   /** From now on no more calls than that rate allows. */

@@ -30,6 +30,8 @@ export interface FetchOptions {
    * it, that is given back when the answer is returned.
    */
   readonly onReserved?: (release: () => void) => void;
+  /** Called when the status and headers of the answer have come. */
+  readonly onHeaders?: () => void;
   /** The API key whose reader caused the call: keys share the store fairly. */
   readonly keyId?: string;
 }

@@ -7,7 +7,7 @@ import { anEvaluation } from './records.ts';
 
 export type UpstreamGateway = Awaited<ReturnType<typeof openUpstreamGateway>>;
 
-/** Closed when the test is over. Without repetitions and without the breaker, unless `upstream` says otherwise. */
+/** Closed when the test is over. With a fixed limit, without repetitions and without the breaker, unless `upstream` says otherwise. */
 export async function startUpstreamGateway(
   upstream: Readonly<Record<string, unknown>> = {},
   options: TestGatewayOptions = {},
@@ -22,7 +22,7 @@ export async function openUpstreamGateway(
   options: TestGatewayOptions = {},
 ) {
   // JSON is YAML.
-  const config = JSON.stringify({ upstream: { breakerPercent: null, retryPercent: 0, ...upstream } });
+  const config = JSON.stringify({ upstream: { adaptive: false, breakerPercent: null, retryPercent: 0, ...upstream } });
   const gateway = await startTestGateway({ config, ...options });
   const { token: key, keyId } = await gateway.issue({ perMinute: 1_000_000, perHour: 1_000_000 });
   return {

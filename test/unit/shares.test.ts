@@ -17,6 +17,7 @@ interface Limits {
   readonly capacity: number;
   readonly maxWaiting: number;
   readonly reservePercent: number;
+  readonly leastReserve?: number;
 }
 
 /** A queue, and how each call that was put into it stands. */
@@ -101,10 +102,11 @@ const limits = fc.record({
   capacity: fc.integer({ min: 1, max: 12 }),
   maxWaiting: fc.nat(10),
   reservePercent: fc.nat(90),
+  leastReserve: fc.nat(1),
 });
 
-function maxPerKey({ capacity, reservePercent }: Limits): number {
-  return Math.max(1, capacity - Math.floor((capacity * reservePercent) / 100));
+function maxPerKey({ capacity, reservePercent, leastReserve = 0 }: Limits): number {
+  return Math.max(1, capacity - Math.max(leastReserve, Math.floor((capacity * reservePercent) / 100)));
 }
 
 /** Whether all limits hold, and no key waits for a connection that is free for it. */
@@ -208,6 +210,34 @@ test('what is cleared is refused, and work that has no turn is not done', async 
   expect(waiting.permit).toBe('refused');
   await world.release(held);
   expect(world.queue.load()).toEqual({ held: 0, waiting: 0 });
+});
+
+test('one key never has all of what there is, unless that is one', () => {
+  const most = [1, 2, 3, 4, 5, 10].map((capacity) => {
+    const shares = new Shares({ capacity, reservePercent: 20, leastReserve: 1 });
+    while (shares.admits('busy')) shares.take('busy');
+    return shares.total;
+  });
+  expect(most).toEqual([1, 1, 2, 3, 4, 8]);
+});
+
+test('a queue that is resized grants what can be granted then, and takes nothing back', async () => {
+  const world = new World({ capacity: 1, maxWaiting: 9, reservePercent: 0 });
+  const calls = [
+    await world.acquire('a'),
+    await world.acquire('a'),
+    await world.acquire('b'),
+    await world.acquire('b'),
+  ];
+  world.queue.resize(3);
+  await nextTurn();
+  expect(world.inFlight()).toHaveLength(3);
+  world.queue.resize(1);
+  await world.release(calls[0]);
+  await world.release(world.inFlight()[0]);
+  expect([world.inFlight().length, world.waiting().length]).toEqual([1, 1]);
+  await world.release(world.inFlight()[0]);
+  expect([world.inFlight().length, world.waiting().length]).toEqual([1, 0]);
 });
 
 test('shares: nobody takes the last fifth, a newcomer finds it, and the largest gives up first', () => {

@@ -94,7 +94,7 @@ describe('/readyz', () => {
   });
 
   test('as many requests as may be: further ones are refused, which is reported for ten seconds', async () => {
-    await start({ CONFIG_FILE: fileOf('server: {maxInFlight: 1}') });
+    await start({ CONFIG_FILE: fileOf('{server: {maxInFlight: 1}, upstream: {adaptive: false}}') });
     const gate = gateway.store.hold();
     // As many as may wait for the store.
     const waiting = [read(), read(`${LIST}?page=2`)];

@@ -8,7 +8,7 @@ import { HurriedTimers } from '../../support/hurried-timers.ts';
 import { aTranscript } from '../../support/records.ts';
 
 const BYTES = 700_000;
-const CONFIG = 'upstream: { answerMemory: 1MB, breakerPercent: null, timeout: 60s }';
+const CONFIG = 'upstream: { adaptive: false, answerMemory: 1MB, breakerPercent: null, timeout: 60s }';
 
 const UNDER_WAY = 'evalgate_store_answers_bytes';
 
@@ -73,7 +73,7 @@ test('one that finds no room in time is a 500 that may be tried again, and says 
     begin,
     finish,
     waiting,
-  } = await startWorld('upstream: { answerMemory: 1MB, timeout: 60s }');
+  } = await startWorld('upstream: { adaptive: false, answerMemory: 1MB, timeout: 60s }');
   const { reply: first } = await begin('a');
   const others = Array.from({ length: 12 }, (_, index) => read(`other_${index}`));
   await waiting(12);

@@ -11,7 +11,9 @@ import { anEvaluation, EVALUATION_ID } from '../../support/records.ts';
 const CALL = `/v2/calls/${EVALUATION_ID}`;
 
 test('readers of one key who wait for a slow call take no slot of another who reads from memory', async () => {
-  const gateway = await forTest(startTestGateway({ config: 'server: { maxInFlight: 5 }' }));
+  const gateway = await forTest(
+    startTestGateway({ config: '{server: {maxInFlight: 5}, upstream: {adaptive: false}}' }),
+  );
   const { get, store, issueKey } = gateway;
   store.put({ evaluations: [anEvaluation()] });
   const [busy, victim] = [await issueKey(), await issueKey()];
@@ -37,7 +39,9 @@ test('readers of one key who wait for a slow call take no slot of another who re
 });
 
 test('a reader for whom there is no place to wait gets the copy that is there', async () => {
-  const { get, store, issueKey, clock } = await forTest(startTestGateway({ config: 'server: { maxInFlight: 1 }' }));
+  const { get, store, issueKey, clock } = await forTest(
+    startTestGateway({ config: '{server: {maxInFlight: 1}, upstream: {adaptive: false}}' }),
+  );
   store.put({ evaluations: [anEvaluation()] });
   const key = await issueKey();
   expect((await get(CALL, { key })).status).toBe(200);

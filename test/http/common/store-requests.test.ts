@@ -162,7 +162,7 @@ describe('connections', () => {
   });
 
   test('there are never more than upstream.maxConnections; further calls wait', async () => {
-    const reader = await startUpstreamGateway({ maxConnections: 2, queueTimeout: '60s' });
+    const reader = await startUpstreamGateway({ maxConnections: 2, reservePercent: 0, queueTimeout: '60s' });
     const ids = putCalls(reader, 6);
     const gate = reader.store.hold();
     const replies = ids.map((id) => reader.read(id));

@@ -1,0 +1,377 @@
+/**
+ * How many calls to the store may be under way: found by how the store bears them, between 1 and a ceiling. It begins at 1 and
+ * doubles until calls become slower; from then on:
+ * - It grows by so many calls a second, faster the longer nothing stands against it, but only while all of it is in use: an
+ *   idle gateway forgets nothing, and proves nothing.
+ * - It shrinks by a share of itself, larger the slower calls are than the best of late (best-latency.ts).
+ * - Much slower calls, or 429, 503 and timeouts, lower it at once.
+ *
+ * Several processes share a store without a message: each sees the same slowness, all grow by the same and shrink by the same
+ * share, so the largest shrinks most, until all have the same.
+ *
+ * The best latency can only be seen while the store has little to do, and one process alone cannot bring that about. So all
+ * processes that use all of their limit *spare* the store at the same moments, by their wall clocks: for some two calls' time
+ * they let only a quarter through, and measure. A store that is slow whatever is asked of it is found out by that, and a
+ * process that is new learns with the others what the store can do. Clocks that disagree by more than a call takes spoil the
+ * measurement: it shows a store that is busier than it could be, and the limit is larger than it should be.
+ *
+ * Pure: the clock is handed in, and there is no timer. What is decided is decided when a call begins or ends.
+ */
+import type { Clock } from '../time/clock.ts';
+import { BestLatency, type TimedCall } from './best-latency.ts';
+
+export interface SentCall extends Omit<TimedCall, 'latencyMs'> {
+  /** The address without the store's own: names the record or the list. */
+  readonly path: string;
+}
+
+/** A call that is under way. */
+export interface BegunCall extends SentCall {
+  readonly atMs: number;
+  /** In which all calls are counted, and those that are in `timing` timed. */
+  readonly round: Round;
+  readonly timing: Timing | null;
+}
+
+export interface CallEnd {
+  /**
+   * As far as it says something of the store's load:
+   * - `answered`: with status and headers, whatever they say
+   * - `overload`: with 429 or 503
+   * - `timeout`: with nothing in time
+   * - `none`: it was not sent, or the connection failed
+   */
+  readonly sign: 'answered' | 'overload' | 'timeout' | 'none';
+  /** From sending it to its status and headers; null if none came. */
+  readonly latencyMs: number | null;
+}
+
+export interface LimitStatus {
+  readonly limit: number;
+  /** Whether the store itself is the reason that it is not larger. */
+  readonly isFound: boolean;
+}
+
+/**
+ * The latencies of the first so many calls that begin. Those that end first are the fast ones, so it is whole only when all
+ * have ended, or hang: then they count with the time that they have taken so far.
+ */
+interface Timing {
+  readonly wanted: number;
+  begun: number;
+  readonly open: Set<BegunCall>;
+  readonly timed: TimedCall[];
+}
+
+/** What happens under one limit. */
+interface Round extends Timing {
+  /** Of all calls that ended since it began: how many each key had. */
+  readonly ended: Map<string | undefined, number>;
+  /** The keys that had calls in the round before. */
+  readonly keysBefore: ReadonlySet<string | undefined>;
+  readonly signs: SentCall[];
+  most: number;
+  isFull: boolean;
+}
+
+/** The store is being spared. */
+interface Spared extends Timing {
+  readonly limit: number;
+  /** Calls that begin from then on are timed, if no more than `limit` are under way: those before have ended everywhere. */
+  readonly fromMs: number;
+  readonly untilMs: number;
+  /** Whether all others that use all of their limit spare it too. */
+  readonly isUsual: boolean;
+}
+
+const FIRST_CALLS = 3;
+const LEAST_CALLS = 8;
+/** Little is known then, and the end of doubling is decided once: so many standard deviations are needed for it. */
+const CHANCE_AT_FIRST = 3;
+/** A timing is whole when all of its calls have ended, but for a tenth that have taken eight times as long as is usual. */
+const HANGING_SHARE = 0.1;
+const HANGING_AFTER_CALLS = 8;
+/** Slowness up to that, a tenth, is borne: the store is in full use. All of them are logarithms. */
+const BORNE = Math.log(1.1);
+/** At that it is lowered at once. */
+const MUCH = Math.log(1.6);
+/** Shrinks by that share a second, for each unit of slowness beyond what is borne. */
+const SHRINK_PER_SECOND = 1;
+/** Grows by so many calls a second, and by so many more after each second that nothing stood against it. */
+const GROW_PER_SECOND = 0.25;
+const GROW_FASTER = 0.1;
+/** For so long it is not faster after it was lowered twice at the same height. */
+const GROW_GENTLY_MS = 10_000;
+/** Nearer than that, as a logarithm, two heights are the same. */
+const SAME_HEIGHT = 0.25;
+const LOWERED_MOST = 0.5;
+/** By how much signs lower it, and slowness where it was lowered before. */
+const LOWERED = 0.8;
+/** Once it is lower by that share and calls are hardly faster, lowering does not help: it waits for a measurement. */
+const LOWERED_IN_VAIN = 0.7;
+const HARDLY_FASTER = 0.8;
+/** Of a store that fails so often by chance, failures are no sign. */
+const CHANCE_SHARE = 0.05;
+
+/** The store is spared at such moments, by the wall clock, if there is reason to; else at every third, sixth or twelfth. */
+const MOMENT_MS = 5000;
+const USUAL_MOMENTS = 3;
+const RAREST_MOMENTS = 12;
+/** Sparing takes some two calls' time, and may not cost more than one in so many. */
+const SPARE_EVERY_CALLS = 75;
+const URGENT_EVERY_CALLS = 15;
+const SPARED_SHARE = 1 / 4;
+const SPARED_CALLS_AT_MOST = 6;
+/** How long it stays known that the store itself was the reason. */
+const FOUND_FOR_MS = 300_000;
+
+export class ConcurrencyLimit {
+  readonly #max: number;
+  readonly #clock: Clock;
+  readonly #startedAtMs: number;
+  readonly #best = new BestLatency();
+  /** Not whole, so that it can grow slowly. */
+  #value = 1;
+  /** Grows by doubling until something stands against it. */
+  #isNew = true;
+  #inFlight = 0;
+  #round: Round;
+  #wasFull = false;
+  #grownAtMs: number;
+  /** For how long nothing has stood against it. */
+  #growingMs = 0;
+  #loweredFrom = Number.POSITIVE_INFINITY;
+  /** Where it was, and how slow calls were, when they began to be slow; null while they are not. */
+  #slowSince: { readonly value: number; readonly slowness: number } | null = null;
+  #isInVain = false;
+  #foundAtMs = Number.NEGATIVE_INFINITY;
+  #spared: Spared | null = null;
+  /** The store is no longer spared, and the slowest of the calls that were timed then have not ended. */
+  #measuring: Spared | null = null;
+  #sparedAtMs = Number.NEGATIVE_INFINITY;
+  /** Counted from the beginning of wall-clock time. */
+  #moment: number;
+
+  /** It is never above `max`. */
+  constructor(max: number, clock: Clock) {
+    this.#max = max;
+    this.#clock = clock;
+    this.#startedAtMs = this.#nowMs();
+    this.#grownAtMs = this.#startedAtMs;
+    this.#moment = Math.floor(clock.nowMs() / MOMENT_MS);
+    this.#round = this.#newRound(new Set());
+  }
+
+  /** How many calls may be under way now: less than the limit for a moment, while the store is spared. */
+  get allowed(): number {
+    return this.#spared?.limit ?? this.#limit;
+  }
+
+  status(): LimitStatus {
+    const isFound = this.#limit < this.#max && this.#nowMs() - this.#foundAtMs < FOUND_FOR_MS;
+    return { limit: this.#limit, isFound };
+  }
+
+  /** A call is sent. Each one has to be ended. */
+  begin(sent: SentCall): BegunCall {
+    const atMs = this.#nowMs();
+    this.#inFlight += 1;
+    this.#round.isFull ||= this.#inFlight >= this.allowed;
+    this.#round.most = Math.max(this.#round.most, this.#inFlight);
+    this.#endSparing(atMs);
+    this.#beginSparing(atMs);
+    const timing = this.#timingAt(atMs);
+    const call = { ...sent, atMs, round: this.#round, timing };
+    if (timing !== null) {
+      timing.begun += 1;
+      timing.open.add(call);
+    }
+    return call;
+  }
+
+  /**
+   * Returns whether the limit answers for a 429 or 503: it is lower because of it, or will be. Then it says nothing more about
+   * the store.
+   */
+  end(call: BegunCall, { sign, latencyMs }: CallEnd): boolean {
+    const nowMs = this.#nowMs();
+    const { round, timing, keyId } = call;
+    this.#inFlight -= 1;
+    timing?.open.delete(call);
+    if (sign === 'answered' && latencyMs !== null) timing?.timed.push({ ...call, latencyMs });
+    this.#endSparing(nowMs);
+    // It was sent under another limit.
+    if (round !== this.#round) return sign === 'overload' && this.#limit > 1;
+    round.ended.set(keyId, (round.ended.get(keyId) ?? 0) + 1);
+    if (sign === 'overload' || sign === 'timeout') round.signs.push(call);
+    const isAnswered = sign === 'overload' && touchesSeveral(round) && this.#limit > 1;
+    if (isOverload(round)) this.#lower(LOWERED, nowMs);
+    else if (this.#isWhole(round, nowMs)) this.#judge(timesOf(round, nowMs), nowMs);
+    return isAnswered;
+  }
+
+  /** Where a call that begins now is timed; null if it is not. */
+  #timingAt(nowMs: number): Timing | null {
+    const spared = this.#spared;
+    if (spared !== null && (nowMs < spared.fromMs || this.#inFlight > spared.limit)) return null;
+    const timing = spared ?? this.#round;
+    return timing.begun < timing.wanted ? timing : null;
+  }
+
+  get #limit(): number {
+    return Math.floor(this.#value);
+  }
+
+  #judge(timed: readonly TimedCall[], nowMs: number): void {
+    this.#wasFull = this.#round.isFull;
+    if (timed.length === 0) return this.#stay(nowMs);
+    const slowness = this.#best.slownessOf(timed, nowMs, this.#isNew ? CHANCE_AT_FIRST : undefined);
+    const isFirst = this.#isNew && !this.#best.isMeasured && this.#limit <= 2;
+    if (isFirst && slowness < MUCH) this.#best.learnFirst(timed, nowMs);
+    else this.#best.improve(timed, nowMs);
+    const excess = Math.max(0, slowness - BORNE);
+    if (excess === 0) this.#slowSince = null;
+    else {
+      this.#foundAtMs = nowMs;
+      this.#slowSince ??= { value: this.#value, slowness };
+      const { value, slowness: before } = this.#slowSince;
+      this.#isInVain = this.#value <= LOWERED_IN_VAIN * value && slowness > HARDLY_FASTER * before;
+      if (this.#isInVain) return this.#stay(nowMs);
+      if (slowness > MUCH) return this.#lower(Math.exp(-slowness), nowMs);
+    }
+    const seconds = (nowMs - this.#grownAtMs) / 1000;
+    this.#isNew &&= excess === 0;
+    const wasFull = this.#round.isFull;
+    if (excess > 0) this.#growingMs = Math.min(this.#growingMs, this.#growingMs / 2);
+    else if (wasFull) this.#growingMs += 1000 * seconds;
+    const perSecond = GROW_PER_SECOND + GROW_FASTER * Math.max(0, this.#growingMs / 1000);
+    const gained = this.#isNew ? this.#value : Math.min(perSecond * seconds, Math.max(1, this.#value / 2));
+    const lost = this.#value * (1 - Math.exp(-SHRINK_PER_SECOND * excess * seconds));
+    this.#set(this.#value + (wasFull ? gained : 0) - lost, nowMs);
+  }
+
+  /** Lowers it to that share of what was used of it. */
+  #lower(share: number, nowMs: number): void {
+    const used = Math.max(1, Math.min(this.#value, this.#round.most));
+    const isKnown = Math.abs(Math.log(used / this.#loweredFrom)) < SAME_HEIGHT;
+    this.#isNew = false;
+    this.#foundAtMs = nowMs;
+    this.#loweredFrom = used;
+    this.#growingMs = isKnown ? -GROW_GENTLY_MS : 0;
+    this.#set(used * Math.max(isKnown ? LOWERED : LOWERED_MOST, Math.min(share, 1)), nowMs);
+  }
+
+  #stay(nowMs: number): void {
+    this.#set(this.#value, nowMs);
+  }
+
+  #set(value: number, nowMs: number): void {
+    this.#value = Math.max(1, Math.min(this.#max, value));
+    this.#grownAtMs = nowMs;
+    this.#round = this.#newRound();
+  }
+
+  #newRound(keysBefore: Round['keysBefore'] = this.#keysOfLate()): Round {
+    const wanted = Math.max(this.#isNew ? FIRST_CALLS : LEAST_CALLS, this.#limit);
+    const counts = { ended: new Map(), signs: [], most: this.#inFlight, isFull: false };
+    return { ...newTiming(wanted), keysBefore, ...counts };
+  }
+
+  #keysOfLate(): Round['keysBefore'] {
+    const { ended, keysBefore } = this.#round;
+    return ended.size > 0 ? new Set(ended.keys()) : keysBefore;
+  }
+
+  #beginSparing(nowMs: number): void {
+    const wallMs = this.#clock.nowMs();
+    const moment = Math.floor(wallMs / MOMENT_MS);
+    if (moment === this.#moment) return;
+    this.#moment = moment;
+    const isUsed = this.#round.isFull || this.#wasFull;
+    if (
+      this.#spared !== null ||
+      this.#measuring !== null ||
+      this.#isNew ||
+      !isUsed ||
+      !this.#isTimeToSpare(moment, nowMs)
+    )
+      return;
+    const { typicalMs } = this.#best;
+    const beganMs = nowMs - (wallMs - moment * MOMENT_MS);
+    const limit = Math.max(1, Math.floor(this.#value * SPARED_SHARE));
+    this.#spared = {
+      ...newTiming(Math.max(2, limit)),
+      limit,
+      fromMs: beganMs + typicalMs,
+      untilMs: beganMs + SPARED_CALLS_AT_MOST * typicalMs,
+      isUsual: moment % USUAL_MOMENTS === 0 || nowMs - this.#startedAtMs > USUAL_MOMENTS * MOMENT_MS,
+    };
+    this.#sparedAtMs = nowMs;
+    this.#isInVain = false;
+    this.#slowSince = null;
+    this.#round = this.#newRound();
+  }
+
+  #isTimeToSpare(moment: number, nowMs: number): boolean {
+    const { typicalMs, isMeasured } = this.#best;
+    if (!isMeasured) return true;
+    // Each of these numbers divides the next, so that those that find the store slower still meet those that do not.
+    let every = USUAL_MOMENTS;
+    while (every < RAREST_MOMENTS && every * MOMENT_MS < SPARE_EVERY_CALLS * typicalMs) every *= 2;
+    if (moment % every === 0) return true;
+    return this.#isInVain && nowMs - this.#sparedAtMs > URGENT_EVERY_CALLS * typicalMs;
+  }
+
+  #endSparing(nowMs: number): void {
+    const spared = this.#spared;
+    if (spared !== null && (isHalfWhole(spared) || nowMs >= spared.untilMs)) {
+      this.#spared = null;
+      this.#measuring = spared;
+      this.#stay(nowMs);
+    }
+    const measuring = this.#measuring;
+    if (measuring === null || !this.#isWhole(measuring, nowMs)) return;
+    this.#measuring = null;
+    const timed = timesOf(measuring, nowMs);
+    if (measuring.isUsual) this.#best.measure(timed, nowMs);
+    else this.#best.improve(timed, nowMs);
+  }
+
+  #isWhole({ begun, wanted, open }: Timing, nowMs: number): boolean {
+    if (begun < wanted || open.size > HANGING_SHARE * begun) return open.size === 0 && begun >= wanted;
+    const hangingMs = HANGING_AFTER_CALLS * this.#best.typicalMs;
+    return [...open].every(({ atMs }) => nowMs - atMs > hangingMs);
+  }
+
+  /** A clock that is never set back. */
+  #nowMs(): number {
+    return this.#clock.nowMicros() / 1000;
+  }
+}
+
+function newTiming(wanted: number): Timing {
+  return { wanted, begun: 0, open: new Set(), timed: [] };
+}
+
+function isHalfWhole({ begun, wanted, open }: Timing): boolean {
+  return begun >= wanted && open.size <= begun / 2;
+}
+
+function timesOf({ timed, open }: Timing, nowMs: number): readonly TimedCall[] {
+  return [...timed, ...[...open].map((call) => ({ ...call, latencyMs: nowMs - call.atMs }))];
+}
+
+/** Several records of several keys: the trouble of one record or of one key is not the store's, unless nobody else calls it. */
+function touchesSeveral({ signs, ended, keysBefore }: Round): boolean {
+  const [keys, paths] = [new Set(signs.map(({ keyId }) => keyId)), new Set(signs.map(({ path }) => path))];
+  const isAlone = new Set([...ended.keys(), ...keysBefore]).size === 1;
+  return paths.size > 1 && (keys.size > 1 || isAlone);
+}
+
+/** Whether there are more signs than chance brings. */
+function isOverload(round: Round): boolean {
+  const { signs, ended } = round;
+  const calls = [...ended.values()].reduce((sum, count) => sum + count, 0);
+  const certain = signs.length - 2 * Math.sqrt(signs.length);
+  return certain > CHANCE_SHARE * calls && touchesSeveral(round);
+}
