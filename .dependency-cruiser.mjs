@@ -14,7 +14,6 @@ const FLOORS = [
   ['operations'],
   ['cache'],
   ['upstream', 'config', 'keys', 'quota'],
-  ['journal'],
   ['redis', 'transcript', 'sample', 'tracing'],
   ['domain', 'log', 'server', 'version.ts'],
   ['shares', 'time'],

@@ -188,7 +188,7 @@ export class Gateway {
       processes: () => backend.instances.count(),
       keys: () => {
         const { known, loss } = backend.registry.census();
-        return { known, lost: loss === null || loss.isAcknowledged ? 0 : loss.keys - (known ?? 0) };
+        return { known, lost: loss === null || loss.isAcknowledged ? 0 : loss.keys };
       },
       redis: backend.redis,
       redisCacheBytes: config.cache.redisBytes,

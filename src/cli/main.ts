@@ -18,6 +18,7 @@ const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
   ['whoami', async () => (await import('./cache/stats.ts')).whoAmICommand()],
   ['health', async () => (await import('./health.ts')).healthCommand()],
   ['doctor', async () => (await import('./doctor/index.ts')).doctorCommand()],
+  ['sync', async () => (await import('./sync/index.ts')).syncCommand()],
   ['transcript', async () => (await import('./transcript.ts')).transcriptCommand()],
   ['openapi', async () => (await import('./openapi.ts')).openapiCommand()],
 ]);

@@ -136,7 +136,8 @@ function failureOf(error: unknown): Failure {
         'Raise maxmemory there or free memory, then repeat the change. Keys can be revoked and deprecated meanwhile.',
     };
   }
-  const refusal = refusalOf(cause, 'REDIS_URL');
+  // A redirection that is left over is one that no Cluster was expected to send.
+  const refusal = refusalOf(cause, { setting: 'REDIS_URL', kind: 'single' });
   // A read-only Redis refuses the first write of a script, one that is away the whole script. Any other error of a change
   // that was sent leaves its outcome unknown.
   if (cause instanceof NotSentError || refusal?.kind === 'read-only' || refusal?.kind === 'away') {
@@ -155,7 +156,7 @@ function failureOf(error: unknown): Failure {
   }
   return {
     isUnknown: true,
-    finding: 'Redis gave no answer in time',
+    finding: `Redis ${refusal?.finding ?? 'gave no answer in time'}`,
     advice: 'GET /readyz tells which dependency is down; look whether it was made before you repeat it.',
   };
 }

@@ -10,7 +10,7 @@ import type { Clock } from '../time/clock.ts';
 import type { RedisCommands } from '../redis/connection.ts';
 import { replyCode } from '../redis/errors.ts';
 import { quotaBucket, quotaLogKey, quotaMergeKey } from '../redis/names.ts';
-import { refusalCode } from '../redis/refusal.ts';
+import { OF_ONE_NAME } from '../redis/refusal.ts';
 import { defineScript, runScript } from '../redis/script.ts';
 import { redisSpan } from '../tracing/spans.ts';
 import type { QuotaDecision, QuotaLimiter, QuotaLimits, QuotaUsage } from './limiter.ts';
@@ -62,13 +62,25 @@ end
 local function expireLater()
   call('PEXPIRE', log, math.ceil((hourLength + minuteLength) / 1000) + 1)
 end
+
+-- Runs it for one log. Returns what it returns; or an error of our own code if the log itself is at fault, which holds
+-- something else than times; or, beside it, any other error: Redis refuses what it would refuse for every log.
+local function forOneLog(run, ...)
+  local isDone, reply = pcall(run, ...)
+  if isDone then return reply end
+  local text = type(reply) == 'table' and reply.err or tostring(reply)
+  local code = string.match(text, '^%-?(%u+) ')
+  if code and code ~= 'WRONGTYPE' then return nil, {err = text} end
+  return {err = '${OF_ONE_NAME} ' .. text}
+end
 `;
 
 /**
  * Decides on requests as `SlidingWindowLog.consume` does: first come, first admitted, and a refused one is added nowhere.
  * KEYS: logs. ARGV: for each log the number of requests (0 for a look), the limit of the minute and that of the hour.
  * Returns for each log the fields of `LogSummary` before the requests, how many were admitted, and when there is room if
- * others were refused; or an error for a log that cannot be decided on.
+ * others were refused; or an error of the code `OF_ONE_NAME` for a log that cannot be decided on. Any other error is the
+ * whole script's.
  *
  * Each command takes Redis a microsecond in which it answers nobody else. So the edge of the hour is looked for from the old
  * end, since few entries have left it, and that of the minute among as many as it may hold.
@@ -113,9 +125,9 @@ end
 local replies = {}
 for i, name in ipairs(KEYS) do
   local count, perMinute, perHour = tonumber(ARGV[3 * i - 2]), tonumber(ARGV[3 * i - 1]), tonumber(ARGV[3 * i])
-  local isDecided, reply = pcall(consume, name, count, perMinute, perHour)
-  -- A log that can't be decided on fails by itself.
-  replies[i] = isDecided and reply or {err = type(reply) == 'table' and reply.err or tostring(reply)}
+  local reply, refusal = forOneLog(consume, name, count, perMinute, perHour)
+  if refusal then return refusal end
+  replies[i] = reply
 end
 return replies
 `,
@@ -130,39 +142,43 @@ return replies
 const MERGE = defineScript(
   'mergeQuota',
   `${COMMON}
-local marker = KEYS[2]
-if tonumber(call('GET', marker) or 0) >= tonumber(ARGV[1]) then return end
--- Fails for a log that is none, before the merge counts as done.
-open(KEYS[1])
-call('SET', marker, ARGV[1], 'PX', ${MARKER_MS})
+local function merge(name, marker)
+  if tonumber(call('GET', marker) or 0) >= tonumber(ARGV[1]) then return end
+  -- Fails for a log that is none, before the merge counts as done.
+  open(name)
+  call('SET', marker, ARGV[1], 'PX', ${MARKER_MS})
 
-local added = {}
-for i = 2, #ARGV, 2 do
-  local at = math.min(tonumber(ARGV[i]), now)
-  if at >= now - hourLength then
-    for _ = 1, tonumber(ARGV[i + 1]) do added[#added + 1] = at end
+  local added = {}
+  for i = 2, #ARGV, 2 do
+    local at = math.min(tonumber(ARGV[i]), now)
+    if at >= now - hourLength then
+      for _ = 1, tonumber(ARGV[i + 1]) do added[#added + 1] = at end
+    end
   end
-end
-if #added == 0 then return end
+  if #added == 0 then return end
 
-local first = firstSince(added[1] + 1, 0, length)
-local after = call('LRANGE', log, first, -1)
-if first == 0 then call('DEL', log) else call('LTRIM', log, 0, first - 1) end
+  local first = firstSince(added[1] + 1, 0, length)
+  local after = call('LRANGE', log, first, -1)
+  if first == 0 then call('DEL', log) else call('LTRIM', log, 0, first - 1) end
 
-local entries, next = {}, 1
-for _, at in ipairs(added) do
-  while after[next] and tonumber(after[next]) <= at do
-    entries[#entries + 1] = after[next]
-    next = next + 1
+  local entries, next = {}, 1
+  for _, at in ipairs(added) do
+    while after[next] and tonumber(after[next]) <= at do
+      entries[#entries + 1] = after[next]
+      next = next + 1
+    end
+    entries[#entries + 1] = string.format('%.0f', at)
   end
-  entries[#entries + 1] = string.format('%.0f', at)
+  for rest = next, #after do entries[#entries + 1] = after[rest] end
+  -- In parts: Lua's stack is bounded.
+  for from = 1, #entries, 1000 do
+    call('RPUSH', log, unpack(entries, from, math.min(from + 999, #entries)))
+  end
+  expireLater()
 end
-for rest = next, #after do entries[#entries + 1] = after[rest] end
--- In parts: Lua's stack is bounded.
-for from = 1, #entries, 1000 do
-  call('RPUSH', log, unpack(entries, from, math.min(from + 999, #entries)))
-end
-expireLater()
+
+local reply, refusal = forOneLog(merge, KEYS[1], KEYS[2])
+return refusal or reply
 `,
 );
 
@@ -194,7 +210,7 @@ export type Admissions = readonly (readonly [timeMicros: number, count: number])
 /** The log of one quota holds something else than times, and nothing can be decided by it. Redis decides on all others. */
 export class UndecidableLogError extends Error {
   override readonly name = 'UndecidableLogError';
-  /** The name in Redis, for those who have to delete it. */
+  /** Its name in Redis. */
   readonly log: string;
 
   constructor(quotaId: string, cause: unknown) {
@@ -302,9 +318,9 @@ export class RedisLimiter implements QuotaLimiter {
   }
 }
 
-/** An error reply about one log is that log's own, unless it is a refusal of Redis that all get, such as OOM. */
+/** Only what a script reports of one log is that log's own: any other error is one of the whole script. */
 function asOwnError(quotaId: string, error: unknown): Error {
-  if (replyCode(error) !== null && refusalCode(error) === null) return new UndecidableLogError(quotaId, error);
+  if (replyCode(error) === OF_ONE_NAME) return new UndecidableLogError(quotaId, error);
   return error instanceof Error ? error : new Error(String(error));
 }
 

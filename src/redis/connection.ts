@@ -3,23 +3,30 @@
  * messages, with bounded waits, and whether Redis answers. Nothing is queued while it does not, and no command is sent
  * twice.
  */
+import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
+import { messageOf } from '../log/error.ts';
 import type { RedisAddress } from './address.ts';
-import { BlockingConnection } from './blocking-connection.ts';
 import { NotSentError, RedisTimeoutError, replyCode } from './errors.ts';
 import { ConnectionHealth, ConnectionTrial, reasonOf } from './health.ts';
+import { channelName, trialKeys } from './names.ts';
 import {
   type Connection,
+  messageConnections,
   type Opening,
   openConnection,
   openingOf,
   type RedisAccess,
   type RedisClient,
   type RedisServer,
+  sentinelConnections,
 } from './open-connection.ts';
 import { endAfterAnswers, RedisSubscriber } from './pubsub.ts';
+import { type AddressSetting, type Refusal, refusalOf } from './refusal.ts';
 import { beforeDeadline } from './request-wait.ts';
-import { messageOf } from '../log/error.ts';
+import { runOn } from './script.ts';
+import { SentinelWatch } from './sentinels.ts';
+import { TRIALS } from './trial.ts';
 
 /** `state`: keys, quotas, the purge log and all that operators set. `cache`: only the response cache. */
 export type RedisRole = 'state' | 'cache';
@@ -29,6 +36,8 @@ export type CommandOutcome = 'answered' | 'refused' | 'timeout' | 'lost' | 'unse
 
 export interface RedisLinkOptions extends RedisAccess {
   readonly role: RedisRole;
+  /** The variable that holds its address; by its role unless given. */
+  readonly setting?: AddressSetting;
   /** Called for each `run`, so it has to be cheap. */
   readonly onCommand?: (role: RedisRole, outcome: CommandOutcome, seconds: number) => void;
   /** How long a command waits for its answer before it rejects. */
@@ -51,9 +60,16 @@ const DEFAULT_TIMEOUT_MS = 250;
 /** Between two tries to find a primary in place of a replica. */
 const LEAVE_REPLICA_EVERY_MS = 5000;
 
-/** Goes on trying to connect, at least once a second, to a Redis that can't be reached. */
-export class RedisLink extends ConnectionHealth {
+/** A refusal that the trial does not find is over if nothing was refused for so long. */
+const REFUSED_FOR_MS = 5000;
+
+/**
+ * Goes on trying to connect, at least once a second, to a Redis that can't be reached. It is up if Redis answers and does what
+ * a gateway needs; one that is full or read-only is up, and has a `refusal`.
+ */
+export class RedisLink extends ConnectionHealth<Connection> {
   readonly role: RedisRole;
+  readonly setting: AddressSetting;
   /** On a `cluster` keys lie on several servers: only keys with one hash tag can be in one script. */
   readonly kind: RedisAddress['kind'];
   readonly db: number;
@@ -61,21 +77,27 @@ export class RedisLink extends ConnectionHealth {
   readonly subscriber: RedisSubscriber;
   readonly #onCommand: RedisLinkOptions['onCommand'];
   readonly #timeoutListeners = new Set<() => void>();
-  readonly #blocking = new Set<BlockingConnection>();
+  readonly #refusalListeners = new Set<() => void>();
   /** What the connections were opened with, or those that are to take their place. */
   #opening: Opening;
-  #connection: Connection;
+  #sentinels: SentinelWatch;
   /** To take the place of the connection once it answers. */
-  #next: { readonly connection: Connection; readonly trial: ConnectionTrial } | null = null;
+  #next: ConnectionTrial<Connection> | null = null;
   #isInDoubt = false;
   #leftReplicaAtMs = Number.NEGATIVE_INFINITY;
+  /** The connections on which all was tried out that a gateway needs, and done. */
+  #tried = new WeakSet<Connection>();
+  /** What Redis refused last, and when; null once it does it. */
+  #refused: { readonly error: Error; readonly atMs: number } | null = null;
+  readonly #trialId = randomUUID();
 
   /** Throws RedisAddressError for what is no address of a Redis. */
-  constructor({ role, onCommand, timeoutMs = DEFAULT_TIMEOUT_MS, ...access }: RedisLinkOptions) {
+  constructor({ role, setting, onCommand, timeoutMs = DEFAULT_TIMEOUT_MS, ...access }: RedisLinkOptions) {
     super(timeoutMs);
     this.#opening = openingOf(access);
     const { address } = this.#opening;
     this.role = role;
+    this.setting = setting ?? (role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL');
     this.kind = address.kind;
     this.db = address.db;
     this.#onCommand = onCommand;
@@ -83,17 +105,21 @@ export class RedisLink extends ConnectionHealth {
     this.onUp(() => {
       this.#isInDoubt = false;
     });
-    this.#connection = this.#open(this.#opening);
+    this.#sentinels = this.#watchSentinels(this.#opening);
+    this.keepOpen(this.#openWith(this.#opening));
     const publish = (channel: string, message: string): Promise<unknown> => this.client.publish(channel, message);
     this.subscriber = new RedisSubscriber({
-      ...this.#connection.messages,
+      ...this.#messagesWith(this.#opening),
       publish,
       servers: () => this.servers(),
       timeoutMs,
     });
     // Its message to itself goes by this link, and could not be sent while that was down.
     this.onUp(() => void this.subscriber.ping().catch(() => undefined));
-    this.follow(this.#connection);
+    for (const changes of [this, this.subscriber]) {
+      changes.onUp(() => this.#reportRefusal());
+      changes.onDown(() => this.#reportRefusal());
+    }
   }
 
   /**
@@ -101,12 +127,12 @@ export class RedisLink extends ConnectionHealth {
    * after `reconnect`.
    */
   get client(): RedisClient {
-    return this.#connection.client;
+    return this.connection.client;
   }
 
   /** The one Redis, or each primary of the Cluster, as far as they are known now. */
   servers(): readonly RedisServer[] {
-    return this.#connection.servers();
+    return this.connection.servers();
   }
 
   /**
@@ -119,56 +145,124 @@ export class RedisLink extends ConnectionHealth {
     if (isDeepStrictEqual(opening, this.#opening)) return;
     this.#opening = opening;
     this.#dropNext();
-    const connection = this.#open(opening);
-    const trial = new ConnectionTrial(connection, this.timeoutMs);
-    this.#next = { connection, trial };
+    this.#sentinels.close();
+    this.#sentinels = this.#watchSentinels(opening);
+    const open = this.#openWith(opening);
+    const trial = new ConnectionTrial(open, this.timeoutMs);
+    this.#next = trial;
     trial.onUp(() => {
-      const old = this.#connection;
-      trial.end();
+      const old = this.connection.client;
       this.#next = null;
-      this.#connection = connection;
-      this.follow(connection);
+      this.goOver(trial.end(), open);
       void this.ping().catch(() => undefined);
-      void endAfterAnswers(old.client);
-      for (const blocking of this.#blocking) blocking.reopen(opening);
+      void endAfterAnswers(old);
     });
-    void this.subscriber.replace(connection.messages);
-  }
-
-  /**
-   * Opens another connection, for commands that block up to `blockMs`. It follows `reconnect`, and ends with the link unless it
-   * is closed before. `purpose`: the end of its name in CLIENT LIST.
-   */
-  openBlocking(purpose: string, blockMs: number): BlockingConnection {
-    const options = { name: `evalgate-${this.role}-${purpose}`, timeoutMs: this.timeoutMs + blockMs };
-    const blocking = new BlockingConnection(this.#opening, options);
-    this.#blocking.add(blocking);
-    return blocking;
+    void this.subscriber.replace(this.#messagesWith(opening));
   }
 
   /** Why the connections of the last `reconnect` are not in use yet; null if they are. */
   get pendingReason(): Error | null {
-    return this.#next?.trial.downReason ?? null;
+    return this.#next?.downReason ?? null;
+  }
+
+  /** What Redis refuses of all that a gateway needs, whether it answers otherwise or not; null if nothing. */
+  get refusal(): Refusal | null {
+    const refused = this.isUp() ? (this.#refused?.error ?? null) : this.downReason;
+    return refusalOf(refused, this) ?? (this.subscriber.isUp() ? null : refusalOf(this.subscriber.downReason, this));
+  }
+
+  /** Calls back when the refusal may have changed. */
+  onRefusal(listener: () => void): void {
+    this.#refusalListeners.add(listener);
+  }
+
+  #reportRefusal(): void {
+    for (const listener of this.#refusalListeners) listener();
   }
 
   #dropNext(): void {
-    this.#next?.trial.end();
-    this.#next?.connection.client.disconnect();
+    this.#next?.end().client.disconnect();
     this.#next = null;
   }
 
-  #open(opening: Opening): Connection {
-    const about = { name: `evalgate-${this.role}`, timeoutMs: this.timeoutMs };
-    const connection: Connection = openConnection(opening, about, {
-      leavesReplica: (error) => this.#leavesReplica(error),
-      onNodeFailure: (reason) => {
-        if (this.#connection === connection) this.setDown(reason);
-      },
-      onNodeLeft: (node) => {
-        if (this.#connection === connection) this.subscriber.leave(node);
+  #about() {
+    return { name: `evalgate-${this.role}`, timeoutMs: this.timeoutMs };
+  }
+
+  #messagesWith(opening: Opening) {
+    return messageConnections(opening, this.#about(), () => this.connection.nodes());
+  }
+
+  #watchSentinels(opening: Opening): SentinelWatch {
+    return new SentinelWatch({
+      primary: opening.address.primary,
+      connect: sentinelConnections(opening, this.#about()),
+      timeoutMs: this.timeoutMs,
+      onSwitch: () => {
+        this.connection.client.disconnect();
+        this.subscriber.reopen();
       },
     });
-    return connection;
+  }
+
+  #openWith(opening: Opening): (attempt: number) => Connection {
+    return (attempt) => {
+      const opened = openConnection(opening, this.#about(), attempt, {
+        leavesReplica: (error) => this.#leavesReplica(error),
+        onNodeFailure: (reason) => {
+          if (this.connection === connection) this.setDown(reason);
+        },
+        onNodeLeft: (node) => {
+          if (this.connection === connection) this.subscriber.leave(node);
+        },
+        sentinelFault: () => this.#sentinels.fault,
+      });
+      const ask = async (): Promise<void> => {
+        await opened.ask();
+        await this.#tryOut(connection);
+      };
+      const connection: Connection = { ...opened, ask };
+      return connection;
+    };
+  }
+
+  /**
+   * Tries out on a new connection what a gateway needs, and again after each refusal until all is done. A Redis that is full
+   * or read-only still answers. Rejects for any other refusal.
+   */
+  async #tryOut(connection: Connection): Promise<void> {
+    if (this.#tried.has(connection)) return;
+    const script = TRIALS[this.role];
+    const keys = trialKeys(this.#trialId);
+    // In a Cluster at each primary. A single server that is a node of one has only some of the names.
+    const tried = this.kind === 'cluster' ? keys : keys.slice(0, 1);
+    const args = [channelName('trial', this.#trialId)];
+    const { client } = connection;
+    try {
+      await Promise.all(keys.map((key) => client.exists(key)));
+      // ioredis sends the text of a script first, and its digest later: each is a command of its own.
+      for (const _ of ['EVAL', 'EVALSHA']) {
+        await Promise.all(tried.map((key) => runOn(client, script, { keys: [key], args })));
+      }
+    } catch (error) {
+      const refusal = refusalOf(error, this);
+      if (!(error instanceof Error) || (refusal?.kind !== 'full' && refusal?.kind !== 'read-only')) throw error;
+      this.#refused = { error, atMs: Number.NEGATIVE_INFINITY };
+      this.#reportRefusal();
+      return;
+    }
+    if (this.#refused !== null && performance.now() - this.#refused.atMs < REFUSED_FOR_MS) return;
+    this.#tried.add(connection);
+    this.#refused = null;
+    this.#reportRefusal();
+  }
+
+  /** A command was refused: the next probe tries all of them. */
+  #noteRefusal(error: Error): void {
+    if (refusalOf(error, this) === null) return;
+    this.#tried.delete(this.connection);
+    this.#refused = { error, atMs: performance.now() };
+    this.#reportRefusal();
   }
 
   /**
@@ -193,16 +287,20 @@ export class RedisLink extends ConnectionHealth {
     try {
       const reply = await beforeDeadline(send(this.client), this.timeoutMs);
       report('answered');
-      // One node of a Cluster says nothing of the others.
-      if (this.kind !== 'cluster') this.answered();
+      // One node of a Cluster says nothing of the others, and one command nothing of those that are refused.
+      if (this.kind !== 'cluster' && this.#refused === null) this.answered();
       return reply;
     } catch (error) {
       if (error instanceof RedisTimeoutError) {
         report('timeout');
         this.setDown(error);
         for (const listener of this.#timeoutListeners) listener();
-      } else report(replyCode(error) === null ? 'lost' : 'refused');
-      throw reasonOf(error);
+        throw error;
+      }
+      const reason = reasonOf(error);
+      report(replyCode(error) === null ? 'lost' : 'refused');
+      this.#noteRefusal(reason);
+      throw reason;
     }
   }
 
@@ -232,18 +330,20 @@ export class RedisLink extends ConnectionHealth {
     this.stop();
     this.subscriber.close();
     this.#dropNext();
-    for (const blocking of this.#blocking) blocking.close();
-    this.#connection.client.disconnect();
+    this.#sentinels.close();
+    this.connection.client.disconnect();
   }
 
   /**
    * Whether to connect again after an error reply: after a failover the old primary refuses writes, and the address may
    * lead to the new one. Not at each refusal: an address that goes on leading to a replica would only be lost and found,
-   * many times a second.
+   * many times a second. Sentinels that name a replica will soon name another one.
    */
   #leavesReplica(error: Error): boolean {
     const nowMs = performance.now();
-    if (replyCode(error) !== 'READONLY' || nowMs - this.#leftReplicaAtMs < LEAVE_REPLICA_EVERY_MS) return false;
+    if (replyCode(error) !== 'READONLY') return false;
+    const isNew = !super.isUp();
+    if (this.kind !== 'sentinel' && (isNew || nowMs - this.#leftReplicaAtMs < LEAVE_REPLICA_EVERY_MS)) return false;
     this.#leftReplicaAtMs = nowMs;
     this.downReason = error;
     return true;

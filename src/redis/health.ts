@@ -1,30 +1,55 @@
 /**
- * Whether a Redis answers. An open socket says little: a frozen server keeps it open, and a lost network keeps it for
+ * A connection to Redis that lasts, and whether Redis answers on it. A client that ends without being closed, at whatever
+ * stage of its connection, is followed by a new one within a second: ioredis itself never connects again, since it gives up
+ * in some of them for good. An open socket says little: a frozen server keeps it open, and a lost network keeps it for
  * minutes. So each connection is probed in the background, and nothing else has to wait to find out.
  */
 import { EventEmitter } from 'node:events';
-import type { Cluster, Redis } from 'ioredis';
-import { HandshakeError, RedisTimeoutError, replyCode } from './errors.ts';
-import { trialKeys } from './names.ts';
+import type { Redis } from 'ioredis';
+import { ConnectionLostError, HandshakeError, RedisTimeoutError, replyCode } from './errors.ts';
 
 /** While Redis answers. Each answer puts the next probe off, so a connection in use is not probed. */
 const PROBE_EVERY_MS = 1000;
 /** While it does not: so soon it is noticed that it does again. */
 const RETRY_EVERY_MS = 250;
 /** After so long without an answer the connection is dropped and a new one tried. */
-const DROP_AFTER_MS = 3000;
+export const DROP_AFTER_MS = 3000;
+/** A client that is neither ready nor has ended by then is given up. Each of its own waits is shorter. */
+const OPEN_WITHIN_MS = 10_000;
+const FIRST_RETRY_MS = 50;
+const LAST_RETRY_MS = 1000;
+
+/** The pause before a new connection: doubles up to a second; the random half keeps a fleet from coming back all at once. */
+export function retryDelayMs(attempt: number): number {
+  const boundMs = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempt - 1, 10));
+  return Math.ceil(boundMs * (0.5 + Math.random() / 2));
+}
+
+/** One client of ioredis, which connects once. */
+export interface FollowedConnection {
+  readonly client: Pick<EventEmitter, 'on'> & Pick<Redis, 'disconnect'> & { readonly status: string };
+  /** Resolves if Redis answers, all of it; rejects, in bounded time, if it does not. */
+  readonly ask: () => Promise<void>;
+  /** Why a client ended that reports no reason; null if nothing is found wrong. Never rejects, and takes bounded time. */
+  readonly findFault?: () => Promise<Error | null>;
+}
 
 /** A Redis, a Cluster or the present one of several connections: up or down, and who is notified of a change. */
-export class ConnectionHealth {
+export class ConnectionHealth<C extends FollowedConnection = FollowedConnection> {
   readonly #events = new EventEmitter<{ up: []; down: [reason: Error] }>().setMaxListeners(0);
   protected readonly timeoutMs: number;
-  #connection: FollowedConnection | null = null;
+  #open: ((attempt: number) => C) | null = null;
+  #connection: C | null = null;
+  /** How many connections have been opened since Redis last answered. */
+  #attempts = 0;
+  /** The next connection is opened then, or the present one is given up if it is not ready. */
+  #opening: NodeJS.Timeout | undefined;
   /** Unknown until Redis answers, or fails to, for the first time. */
   #state: 'unknown' | 'up' | 'down' = 'unknown';
   #timer: NodeJS.Timeout | undefined;
   #probing: Promise<void> | null = null;
   /** Null once it has answered: the next loss of the connection then says only that. */
-  #downReason: Error | null = new Error('Redis did not answer yet.');
+  #downReason: Error | null = new ConnectionLostError('Redis did not answer yet.');
 
   /** `timeoutMs`: how long a command may take. */
   constructor(timeoutMs: number) {
@@ -38,7 +63,7 @@ export class ConnectionHealth {
 
   /** Why it is down: the last error, which can be another one than that which `onDown` was called with. */
   get downReason(): Error {
-    return this.#downReason ?? connectionClosed();
+    return this.#downReason ?? new ConnectionLostError();
   }
 
   protected set downReason(reason: Error) {
@@ -69,49 +94,41 @@ export class ConnectionHealth {
     return probing;
   }
 
+  /** Opens a connection, and a new one whenever it ends. `open` gets the number of connections since Redis last answered. */
+  protected keepOpen(open: (attempt: number) => C): void {
+    this.#open = open;
+    this.#openNext();
+  }
+
+  /** Goes over to a connection that stands already, and opens those after it in that way. The one before goes on. */
+  protected goOver(connection: C, open: (attempt: number) => C): void {
+    this.#open = open;
+    this.#follow(connection);
+  }
+
+  /** The present connection; it may have ended, while the next one is yet to be opened. Throws before `keepOpen`. */
+  protected get connection(): C {
+    if (this.#connection === null) throw new Error('No connection to Redis was opened.');
+    return this.#connection;
+  }
+
   /** Redis has answered something else in time: no probe is needed so soon. */
   protected answered(): void {
     if (this.#state === 'up') this.#timer?.refresh();
   }
 
-  /** Ends the probes and notifies nobody any more. */
+  /** Ends the probes, opens nothing more and notifies nobody any more. The connection goes on. */
   protected stop(): void {
     clearTimeout(this.#timer);
+    clearTimeout(this.#opening);
     this.#events.removeAllListeners();
-    this.#connection = null;
+    this.#open = null;
     this.#state = 'down';
   }
 
   /** Whether commands can be sent. */
   protected isReady(): boolean {
     return this.#connection?.client.status === 'ready';
-  }
-
-  /** Goes by what it reports from now on, and no more by the connection before. */
-  protected follow(connection: FollowedConnection): void {
-    const { client } = connection;
-    this.#connection = connection;
-    // A probe of the connection before says nothing of this one, and may wait for its answer in vain.
-    this.#probing = null;
-    const isFollowed = (): boolean => this.#connection === connection;
-    const probe = (): void => this.#probeNow();
-    const onClose = (): void => {
-      if (isFollowed()) this.setDown(this.downReason);
-    };
-    this.#probeLater();
-    client.on('error', (error: Error) => {
-      if (!isFollowed()) return;
-      // If all nodes fail at once, the last node's error says more.
-      const isOfNode = 'lastNodeError' in error && error.lastNodeError instanceof Error;
-      this.#downReason = isOfNode ? reasonOf(error.lastNodeError) : error;
-      // There is no connection yet that could close: Sentinels cannot name the primary, or no node of a Cluster answers.
-      if (client.status === 'connecting') this.setDown(this.downReason);
-    });
-    client.on('node error', (error: Error) => {
-      if (isFollowed()) this.#downReason = error;
-    });
-    for (const event of ['ready', '-node']) client.on(event, probe);
-    for (const event of ['close', 'end']) client.on(event, onClose);
   }
 
   protected setDown(reason: Error): void {
@@ -122,9 +139,76 @@ export class ConnectionHealth {
     this.#events.emit('down', reason);
   }
 
+  #openNext(): void {
+    if (this.#open === null) return;
+    this.#attempts += 1;
+    this.#follow(this.#open(this.#attempts));
+  }
+
+  /** Goes by what this connection reports from now on, and no more by the one before. */
+  #follow(connection: C): void {
+    const { client } = connection;
+    clearTimeout(this.#opening);
+    this.#connection = connection;
+    // A probe of the connection before says nothing of this one, and may wait for its answer in vain.
+    this.#probing = null;
+    this.#probeLater();
+    const isFollowed = (): boolean => this.#isFollowed(connection);
+    let wasReady = client.status === 'ready';
+    /** What Redis said while it refused this connection: more than that writing to it failed. */
+    let refusal: Error | null = null;
+    const note = (error: Error): void => {
+      if (!isFollowed()) return;
+      // If all nodes fail at once, the last node's error says more.
+      const reason = reasonOf('lastNodeError' in error ? error.lastNodeError : error);
+      if (!wasReady && replyCode(reason) !== null) refusal = new HandshakeError('CONNECT', 0, reason);
+      this.#downReason = refusal ?? reason;
+    };
+    const end = async (): Promise<void> => {
+      if (!isFollowed()) return;
+      const fault = refusal ?? (await connection.findFault?.()) ?? null;
+      if (!isFollowed()) return;
+      if (fault !== null) this.#downReason = fault;
+      // If nothing is found wrong with the first one, the second may do.
+      const isUnexplained = !wasReady && this.downReason instanceof ConnectionLostError;
+      if (!isUnexplained || this.#attempts > 1) this.setDown(this.downReason);
+      this.#later(() => this.#openNext(), retryDelayMs(this.#attempts));
+    };
+    for (const event of ['error', 'node error']) client.on(event, note);
+    client.on('ready', () => {
+      if (!isFollowed()) return;
+      wasReady = true;
+      clearTimeout(this.#opening);
+      this.#probeNow();
+    });
+    client.on('-node', () => {
+      if (isFollowed()) this.#probeNow();
+    });
+    client.on('close', () => {
+      if (isFollowed() && this.#state === 'up') this.setDown(this.downReason);
+    });
+    client.on('end', () => void end());
+    if (client.status === 'end') void end();
+    else if (!wasReady) {
+      this.#later(() => {
+        client.disconnect();
+        void end();
+      }, OPEN_WITHIN_MS);
+    }
+  }
+
+  #isFollowed(connection: C): boolean {
+    return this.#connection === connection && this.#open !== null;
+  }
+
+  #later(run: () => void, delayMs: number): void {
+    clearTimeout(this.#opening);
+    this.#opening = setTimeout(run, delayMs).unref();
+  }
+
   #probeLater(): void {
     clearTimeout(this.#timer);
-    if (this.#connection === null) return;
+    if (this.#open === null) return;
     const delayMs = this.#state === 'up' ? PROBE_EVERY_MS : RETRY_EVERY_MS;
     this.#timer = setTimeout(() => this.#probeNow(), delayMs).unref();
   }
@@ -145,11 +229,13 @@ export class ConnectionHealth {
     } catch (error) {
       let reason = reasonOf(error);
       // The error of a connection says more than that of a command that was given up with it.
-      if (isOfClient(error)) reason = isLate() ? new RedisTimeoutError(this.timeoutMs) : this.downReason;
+      if (reason instanceof ConnectionLostError)
+        reason = isLate() ? new RedisTimeoutError(this.timeoutMs) : this.downReason;
       // Another connection may have taken its place.
-      if (this.#connection === connection) this.setDown(reason);
+      if (this.#isFollowed(connection)) this.setDown(reason);
       throw reason;
     }
+    if (!this.#isFollowed(connection)) return;
     this.#downReason = null;
     if (!this.isReady()) throw this.downReason;
     // It stays down as long as each command would time out once more (R6: no request waits for a Redis that was late once).
@@ -157,6 +243,7 @@ export class ConnectionHealth {
       this.#downReason = new RedisTimeoutError(this.timeoutMs);
       throw this.#downReason;
     }
+    this.#attempts = 0;
     if (this.#state === 'up') return;
     this.#state = 'up';
     this.#events.emit('up');
@@ -164,34 +251,26 @@ export class ConnectionHealth {
 }
 
 /** Whether a connection answers that is to take the place of another one. */
-export class ConnectionTrial extends ConnectionHealth {
-  constructor(connection: FollowedConnection, timeoutMs: number) {
+export class ConnectionTrial<C extends FollowedConnection> extends ConnectionHealth<C> {
+  constructor(open: (attempt: number) => C, timeoutMs: number) {
     super(timeoutMs);
-    this.follow(connection);
+    this.keepOpen(open);
   }
 
-  /** Ends the trial; the connection goes on. */
-  end(): void {
+  /** Ends the trial. Returns the connection, which goes on. */
+  end(): C {
     this.stop();
+    return this.connection;
   }
-}
-
-export interface FollowedConnection {
-  readonly client: Pick<EventEmitter, 'on'> & { readonly status: string };
-  /** Resolves if Redis answers, all of it; rejects, in bounded time, if it does not. */
-  readonly ask: () => Promise<void>;
 }
 
 /** Asks one connection, and drops it when it has not answered for too long. */
 export function droppedIfSilent(
-  client: Pick<Redis, 'disconnect'> & FollowedConnection['client'],
+  client: FollowedConnection['client'],
   ask: () => Promise<unknown>,
 ): () => Promise<void> {
   /** When the first question was sent that has had no answer; null if the last one was answered. */
   let silentSinceMs: number | null = null;
-  client.on('ready', () => {
-    silentSinceMs = null;
-  });
   return async () => {
     const sentAtMs = performance.now();
     try {
@@ -200,66 +279,18 @@ export function droppedIfSilent(
     } catch (error) {
       silentSinceMs ??= sentAtMs;
       // A refusal is an answer too.
-      if (replyCode(error) !== null || error instanceof HandshakeError) silentSinceMs = null;
+      if (replyCode(error) !== null) silentSinceMs = null;
       const isSilent = silentSinceMs !== null && performance.now() - silentSinceMs > DROP_AFTER_MS;
-      if (client.status === 'ready' && isSilent) client.disconnect(true);
+      if (client.status === 'ready' && isSilent) client.disconnect();
       throw error;
     }
   };
-}
-
-/**
- * Asks every primary, and whether all slots are served: what is shared lies in all of them. Then it asks for keys in slots
- * spread over all nodes: a node that has taken over slots is found by its MOVED, as for any command. `greet` is the
- * handshake with a node. `onFailure` is called with the first failure at once.
- */
-export function clusterProbe(
-  cluster: Cluster,
-  greet: (node: Redis) => Promise<void>,
-  onFailure: (reason: Error) => void,
-): () => Promise<void> {
-  /** When each node last answered. */
-  const answeredAtMs = new WeakMap<Redis, number>();
-  const probeNode = async (node: Redis): Promise<void> => {
-    try {
-      await greet(node);
-      const info = await node.cluster('INFO');
-      answeredAtMs.set(node, performance.now());
-      if (!info.includes('cluster_state:ok')) throw new ClusterIncompleteError();
-    } catch (error) {
-      const lastMs = answeredAtMs.get(node);
-      if (lastMs === undefined) answeredAtMs.set(node, performance.now());
-      // The Cluster then asks another node who has its slots; without any node it begins again with those of the address.
-      else if (performance.now() - lastMs > DROP_AFTER_MS) node.disconnect();
-      onFailure(reasonOf(error));
-      throw error;
-    }
-  };
-  return async () => {
-    // First, since a node that was just found is connected by it.
-    const nodes = await Promise.allSettled(cluster.nodes('master').map(probeNode));
-    const keys = await Promise.allSettled(trialKeys('probe').map((key) => cluster.exists(key)));
-    for (const result of [...nodes, ...keys]) if (result.status === 'rejected') throw result.reason;
-  };
-}
-
-class ClusterIncompleteError extends Error {
-  override readonly name = 'ClusterIncompleteError';
-  override readonly message = 'The Cluster does not serve all of its slots.';
 }
 
 /** The error, without the texts of ioredis's own errors, which are about its options. */
 export function reasonOf(error: unknown): Error {
-  if (isOfClient(error)) return connectionClosed();
-  return error instanceof Error ? error : new Error(String(error));
-}
-
-/** Neither Redis, nor the system, nor evalgate: ioredis itself gave a command up, as its connection was lost. */
-function isOfClient(error: unknown): boolean {
-  if (!(error instanceof Error) || 'code' in error) return false;
-  return error.name === 'Error' || error.name === 'MaxRetriesPerRequestError';
-}
-
-function connectionClosed(): Error {
-  return new Error('The connection to Redis is closed.');
+  if (!(error instanceof Error)) return new Error(String(error));
+  // Neither Redis, nor the system, nor evalgate: ioredis itself gave a command up, as its connection was lost.
+  const isOfClient = !('code' in error) && (error.name === 'Error' || error.name === 'MaxRetriesPerRequestError');
+  return isOfClient ? new ConnectionLostError() : error;
 }

@@ -5,9 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { RedisLink } from './connection.ts';
-import { replyCode } from './errors.ts';
 import { channelName, HEARTBEATS_KEY, INSTANCES_KEY, VANISHED_KEY } from './names.ts';
-import { refusalOf } from './refusal.ts';
 import { defineScript, runScript } from './script.ts';
 
 const BEAT_EVERY_MS = 2000;
@@ -33,10 +31,8 @@ const infoSchema = z.object({
   store: z.string(),
   /** How far the clock of the process is ahead of Redis's, in whole seconds; 0 if they agree. Earlier releases report none. */
   clockAheadMs: z.int().default(0),
-  /** For 0.3, which forgets purges only if all processes take part. */
+  /** Whether it drops what purges that the log forgets have ended. Earlier releases report none, and do not. */
   forgetsPurges: z.boolean().default(false),
-  /** Whether it knows what others change by the journal. Releases before 0.4 report none, and do not. */
-  usesJournal: z.boolean().default(false),
 });
 
 /** The report of a process about itself. */
@@ -115,8 +111,6 @@ export interface InstancesOptions {
   readonly about: InstanceInfo;
   /** How many there are at least: the processes that this gateway itself runs. Taken until Redis answers. */
   readonly atLeast: number;
-  /** Called after each heartbeat: with why Redis refused it, or null. The only write that an idle process makes. */
-  readonly onBeat?: (refusal: Error | null) => void;
 }
 
 export class Instances {
@@ -126,10 +120,7 @@ export class Instances {
   readonly #atLeast: number;
   readonly #timer: NodeJS.Timeout;
   readonly #endings: readonly (() => void)[];
-  readonly #onBeat: (refusal: Error | null) => void;
   #about: InstanceInfo;
-  /** Why Redis refused the last heartbeat. */
-  #refusal: Error | null = null;
   #others: readonly Instance[] = [];
   /** When the others were read, by `performance.now`. */
   #readAtMs = 0;
@@ -137,8 +128,7 @@ export class Instances {
   #counts: readonly { readonly count: number; readonly atMs: number }[] = [];
   #isClosed = false;
 
-  constructor({ link, about, atLeast, onBeat = () => undefined }: InstancesOptions) {
-    this.#onBeat = onBeat;
+  constructor({ link, about, atLeast }: InstancesOptions) {
     this.#link = link;
     this.#about = about;
     this.#atLeast = atLeast;
@@ -171,11 +161,9 @@ export class Instances {
 
   /** Why this process does not hear of the others: Redis does not answer, or refuses heartbeats; null if it does. */
   problem(): string | null {
-    const reason = this.isConnected() ? this.#refusal : (this.#link?.downReason ?? null);
-    const refusal = refusalOf(reason, 'REDIS_URL');
+    const refusal = this.#link?.refusal ?? null;
     if (refusal !== null) return `Redis ${refusal.finding}`;
-    if (!this.isConnected()) return 'Redis does not answer';
-    return reason === null ? null : `Redis refuses changes (${replyCode(reason)})`;
+    return this.isConnected() ? null : 'Redis does not answer';
   }
 
   /** The ids of those with the same store, this one's among them, in order. */
@@ -235,16 +223,9 @@ export class Instances {
       const [redisMs, instances] = replySchema.parse(reply);
       this.#compareClocks(redisMs, sentAtMs, Date.now());
       this.#adopt(instances);
-      this.#noteRefusal(null);
-    } catch (error) {
-      // A beat that got no reply says nothing of the last refusal.
-      if (error instanceof Error && replyCode(error) !== null) this.#noteRefusal(error);
+    } catch {
+      // The link knows why.
     }
-  }
-
-  #noteRefusal(refusal: Error | null): void {
-    this.#refusal = refusal;
-    this.#onBeat(refusal);
   }
 
   /** Redis read its clock between the two times of ours: within them nothing is known. */

@@ -14,7 +14,7 @@ export interface RedisMemory {
 }
 
 /** Null if Redis does not say. For a Cluster, the sums of its primaries; without a limit if one of them has none. */
-export async function readRedisMemory(link: RedisLink): Promise<RedisMemory | null> {
+export async function readRedisMemory(link: Pick<RedisLink, 'role' | 'servers'>): Promise<RedisMemory | null> {
   const read = await Promise.all(
     link.servers().map(async ({ client }) => {
       const [info, keys] = await Promise.all([client.info(), client.dbsize()]);

@@ -13,10 +13,12 @@ import {
   type RedisNode,
   tlsOptions,
 } from './address.ts';
+import { clusterProbe, findClusterFault, hostlessNode } from './cluster-nodes.ts';
+import { replyCode } from './errors.ts';
 import { handshake } from './handshake.ts';
-import { clusterProbe, droppedIfSilent, type FollowedConnection } from './health.ts';
+import { droppedIfSilent, type FollowedConnection } from './health.ts';
 import { trialKeys } from './names.ts';
-import { type RedisSubscriber, type RedisSubscriberOptions, retryDelayMs } from './pubsub.ts';
+import type { RedisSubscriber, RedisSubscriberOptions } from './pubsub.ts';
 
 /** ioredis's client of one Redis, or of a Cluster as if it were one: each command goes to the node that has its keys. */
 export type RedisClient = RedisCommander<{ type: 'default'; mapping: 'resp2' }> & Pick<Redis, 'defineCommand'>;
@@ -64,44 +66,49 @@ export function openingOf({ url, readFile }: RedisAccess): Opening {
   return { address, encryption: tlsOptions(address.tls, readFile) };
 }
 
-/** The connection for commands, and how one for messages is opened. */
+/** The connection for commands. */
 export interface Connection extends FollowedConnection {
   readonly client: Redis | Cluster;
   readonly servers: () => readonly RedisServer[];
-  readonly messages: Pick<RedisSubscriberOptions, 'connect' | 'greet'>;
+  /** The nodes of a Cluster that answer; empty for any other Redis. */
+  readonly nodes: () => readonly RedisNode[];
 }
 
-export interface ConnectionHooks {
+interface ConnectionHooks {
   /** Whether to connect again after an error reply. */
   readonly leavesReplica: (error: Error) => boolean;
   /** Called with the first failure of a probe at a node of a Cluster. */
   readonly onNodeFailure: (reason: Error) => void;
   /** Called when a node has left the Cluster. It may live on, and hears nothing of it any more. */
   readonly onNodeLeft: RedisSubscriber['leave'];
+  /** Why no Sentinel answers; null if one does, or there is none. */
+  readonly sentinelFault: () => Error | null;
 }
 
-/** Goes on trying to connect. */
-export function openConnection(opening: Opening, about: About, hooks: ConnectionHooks): Connection {
+/**
+ * Connects once. `attempt`: how many connections have been opened since Redis last answered, this one included; each begins
+ * with the next Sentinel.
+ */
+export function openConnection(opening: Opening, about: About, attempt: number, hooks: ConnectionHooks): Connection {
   const { address } = opening;
   const greet = handshake(address, about.name);
-  const messages = messageOptions(opening, about);
-  // Channels know no databases.
-  const greetMessages = handshake({ ...address, db: 0 }, `${about.name}-messages`);
   if (address.kind === 'cluster') {
     const cluster = new Cluster([...address.nodes], clusterOptions(opening, about));
     cluster.on('-node', ({ options }: Redis) => hooks.onNodeLeft(options));
     return {
       client: cluster,
       servers: () => cluster.nodes('master').map((client) => ({ name: describeNode(placeOf(client)), client })),
+      nodes: () =>
+        cluster
+          .nodes('master')
+          .filter(({ status }) => status === 'ready')
+          .map(placeOf),
       ask: clusterProbe(cluster, greet, hooks.onNodeFailure),
-      // Each node forwards what is published at any other, so one connection to any node is enough.
-      messages: {
-        connect: () => new Redis({ ...messages, ...anyNode(cluster, address.nodes) }),
-        greet: greetMessages,
-      },
+      findFault: () => findClusterFault(address.nodes, (node, ask) => askNode(address, node, ask)),
     };
   }
-  const client = new Redis({ ...connectionOptions(opening, about), reconnectOnError: hooks.leavesReplica });
+  // If it leaves a replica it ends, and another one is opened.
+  const client = new Redis({ ...plainOptions(opening, about, attempt), reconnectOnError: hooks.leavesReplica });
   // A read: a Redis that cannot save refuses PING too, and answers all that only reads.
   const ask = async (): Promise<void> => {
     await greet(client);
@@ -110,12 +117,45 @@ export function openConnection(opening: Opening, about: About, hooks: Connection
   return {
     client,
     servers: () => [{ name: describeNode(address.nodes[0]), client }],
+    nodes: () => [],
     ask: droppedIfSilent(client, ask),
-    messages: { connect: () => new Redis(messages), greet: greetMessages },
+    findFault: () => Promise.resolve(hooks.sentinelFault()),
   };
 }
 
-interface About {
+/**
+ * How connections for messages are opened. On a Cluster each node forwards what is published at any other, so one connection
+ * to any node is enough: a random one of those that answer, so that not all processes listen at the same node.
+ */
+export function messageConnections(
+  opening: Opening,
+  about: About,
+  answering: Connection['nodes'],
+): Pick<RedisSubscriberOptions, 'connect' | 'greet'> {
+  // Channels know no databases.
+  const address = { ...opening.address, db: 0 };
+  const anyNode = (): Partial<RedisNode> => {
+    if (address.kind !== 'cluster') return {};
+    const nodes = answering().length === 0 ? address.nodes : answering();
+    return nodes[Math.floor(Math.random() * nodes.length)] ?? {};
+  };
+  return {
+    connect: (attempt) => new Redis({ ...plainOptions(opening, about, attempt), ...anyNode() }),
+    greet: handshake(address, `${about.name}-messages`),
+  };
+}
+
+/** How each Sentinel is listened to; empty for any other Redis. */
+export function sentinelConnections({ address, encryption }: Opening, about: About): readonly (() => Redis)[] {
+  if (address.kind !== 'sentinel') return [];
+  const options = commonOptions(
+    { address: { ...address, credentials: address.sentinelCredentials }, encryption },
+    about,
+  );
+  return address.nodes.map((node) => () => new Redis({ ...options, ...node }));
+}
+
+export interface About {
   /** The name of the connection in CLIENT LIST. */
   readonly name: string;
   readonly timeoutMs: number;
@@ -125,27 +165,28 @@ function placeOf({ options: { host = '', port = 0 } }: Redis): RedisNode {
   return { host, port };
 }
 
-/** A node that answers, if there is one; a random one, so that not all processes listen at the same node. */
-function anyNode(cluster: Cluster, named: readonly RedisNode[]): Partial<RedisNode> {
-  const answering = cluster.nodes('master').filter(({ status }) => status === 'ready');
-  const nodes = answering.length === 0 ? named : answering.map(placeOf);
-  return nodes[Math.floor(Math.random() * nodes.length)] ?? {};
-}
-
-/** The options of every connection. */
-function commonOptions({ address: { credentials, family }, encryption }: Opening, { name, timeoutMs }: About) {
+/**
+ * The options of every connection. ioredis sends but one command by itself, HELLO with the password: if it sends more, and
+ * Redis refuses the connection, the system can report a failed write before anybody reads what Redis said. It is also the one
+ * of which it writes nothing to the standard error.
+ */
+function commonOptions({ address: { credentials, family }, encryption }: Opening, { timeoutMs }: About) {
   const { username, password } = credentials;
   if (encryption !== undefined) holdLateErrors();
   return {
     family,
-    ...(username === null ? {} : { username }),
-    ...(password === null ? {} : { password }),
+    // With a name, since a Redis without passwords takes any of a user that is named.
+    ...(password === null ? {} : { username: username ?? 'default', password }),
     ...(encryption === undefined ? {} : { tls: encryption }),
-    connectionName: name,
+    disableClientInfo: true,
+    enableReadyCheck: false,
     commandTimeout: timeoutMs + STALL_MS,
     connectTimeout: CONNECT_TIMEOUT_MS,
     disconnectTimeout: DISCONNECT_TIMEOUT_MS,
     maxRetriesPerRequest: 0,
+    // Another client is opened instead (health.ts).
+    retryStrategy: () => null,
+    enableOfflineQueue: false,
     // A request that may already have been counted must not be counted again.
     autoResendUnfulfilledCommands: false,
     // Done by the subscriber, which notices a failure.
@@ -169,39 +210,31 @@ function holdErrors(message: unknown): void {
 
 type PlainOptions = RedisOptions & { readonly replyMapping?: 'legacy' };
 
-/** The options of a connection that comes back by itself: to one Redis, or to the primary that Sentinels name. */
-function connectionOptions(opening: Opening, about: About): PlainOptions {
+/** The options of a connection to one Redis, or to the primary that Sentinels name. */
+function plainOptions(opening: Opening, about: About, attempt: number): PlainOptions {
   const { address } = opening;
+  const { kind, nodes } = address;
   return {
     ...commonOptions(opening, about),
-    ...(address.kind === 'sentinel' ? sentinelOptions(opening, about) : address.nodes[0]),
-    db: address.db,
-    enableOfflineQueue: false,
-    retryStrategy: retryDelayMs,
+    ...(kind === 'sentinel' ? sentinelOptions(opening, about, attempt) : nodes[0]),
   };
 }
 
-/** The same for messages, on a connection that the subscriber replaces when it is lost. */
-function messageOptions(opening: Opening, about: About): PlainOptions {
-  const address = { ...opening.address, db: 0 };
-  const options = connectionOptions({ ...opening, address }, { ...about, name: `${about.name}-messages` });
-  return { ...options, retryStrategy: () => null, sentinelRetryStrategy: () => null };
-}
-
-function sentinelOptions({ address, encryption }: Opening, about: About): PlainOptions {
+function sentinelOptions({ address, encryption }: Opening, about: About, attempt: number): PlainOptions {
   const { nodes, primary, sentinelCredentials } = address;
   const { username, password } = sentinelCredentials;
+  // One that is cut off from the others may go on naming a primary that is gone.
+  const first = (attempt - 1) % nodes.length;
   return {
-    sentinels: [...nodes],
+    sentinels: [...nodes.slice(first), ...nodes.slice(0, first)],
     name: primary,
     ...(username === null ? {} : { sentinelUsername: username }),
     ...(password === null ? {} : { sentinelPassword: password }),
     ...(encryption === undefined ? {} : { sentinelTLS: encryption, enableTLSForSentinelMode: true }),
     sentinelCommandTimeout: topologyTimeoutMs(about),
-    sentinelRetryStrategy: retryDelayMs,
-    // The old primary may live on, out of the Sentinels' sight: it is left as soon as one of them announces another.
-    failoverDetector: true,
-    sentinelReconnectStrategy: retryDelayMs,
+    sentinelRetryStrategy: () => null,
+    // Done by the watch (sentinels.ts).
+    failoverDetector: false,
     // The address names them all; the addresses by which they know each other may be out of reach from here.
     updateSentinels: false,
   };
@@ -209,11 +242,12 @@ function sentinelOptions({ address, encryption }: Opening, about: About): PlainO
 
 /** A command is sent again only after a node has said that it did not do it: MOVED, ASK, TRYAGAIN. */
 function clusterOptions(opening: Opening, about: About) {
+  const { retryStrategy, enableOfflineQueue, ...redisOptions } = commonOptions(opening, about);
   return {
-    redisOptions: commonOptions(opening, about),
+    redisOptions,
     scaleReads: 'master',
-    enableOfflineQueue: false,
-    clusterRetryStrategy: retryDelayMs,
+    enableOfflineQueue,
+    clusterRetryStrategy: retryStrategy,
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
     retryDelayOnTryAgain: MOVING_RETRY_MS,
@@ -221,6 +255,7 @@ function clusterOptions(opening: Opening, about: About) {
     slotsRefreshInterval: SLOTS_REFRESH_MS,
     // Names stay names: certificates are checked by them.
     dnsLookup: (host, callback) => callback(null, host),
+    natMap: (key: string) => hostlessNode(key, opening.address.nodes[0].host),
   } satisfies ClusterOptions;
 }
 
@@ -239,12 +274,10 @@ export async function askNode<T>(
   const client = new Redis({
     ...commonOptions(
       { address: own, encryption: tlsOptions(own.tls) },
-      { name: 'evalgate-doctor', timeoutMs: PATIENT_TIMEOUT_MS },
+      { name: 'evalgate-look', timeoutMs: PATIENT_TIMEOUT_MS },
     ),
     ...node,
-    enableReadyCheck: false,
     lazyConnect: true,
-    retryStrategy: () => null,
   });
   // Why a connection fails says more than that it was closed.
   let cause: Error | null = null;
@@ -255,7 +288,7 @@ export async function askNode<T>(
     await client.connect();
     return await ask(client);
   } catch (error) {
-    throw cause ?? error;
+    throw replyCode(error) === null ? (cause ?? error) : error;
   } finally {
     client.disconnect();
   }

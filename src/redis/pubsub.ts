@@ -8,31 +8,22 @@ import { randomUUID } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cluster, Redis } from 'ioredis';
-import { ConnectionHealth, droppedIfSilent } from './health.ts';
+import { ConnectionLostError } from './errors.ts';
+import { ConnectionHealth, droppedIfSilent, type FollowedConnection, retryDelayMs } from './health.ts';
 import { channelName } from './names.ts';
 import { beforeDeadline } from './request-wait.ts';
-
-const FIRST_RETRY_MS = 50;
-const LAST_RETRY_MS = 1000;
-
-/** The pause before a new connection: doubles up to a second; the random half keeps a fleet from coming back all at once. */
-export function retryDelayMs(attempt: number): number {
-  const boundMs = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempt - 1, 10));
-  return Math.ceil(boundMs * (0.5 + Math.random() / 2));
-}
 
 /** Ends it once the answers still awaited have come. Never rejects. */
 export async function endAfterAnswers(client: Redis | Cluster): Promise<void> {
   await client.quit().catch(() => undefined);
-  // Also what watches the Sentinels.
   client.disconnect();
 }
 
 export type MessageListener = (message: string) => void;
 
 export interface RedisSubscriberOptions {
-  /** Opens a connection that does not come back by itself: on a Cluster the next one may be to another node. */
-  readonly connect: () => Redis;
+  /** Opens a connection; on a Cluster the next one may be to another node. `attempt`: as for `openConnection`. */
+  readonly connect: (attempt: number) => Redis;
   /** The handshake on a new connection. */
   readonly greet: (client: Redis) => Promise<void>;
   /** Sends a message, on another connection. */
@@ -42,24 +33,26 @@ export interface RedisSubscriberOptions {
   readonly timeoutMs: number;
 }
 
+interface MessageConnection extends FollowedConnection {
+  readonly client: Redis;
+}
+
 /** Up while every message arrives that is published on the channels listened to; when down, messages may be lost. */
-export class RedisSubscriber extends ConnectionHealth {
+export class RedisSubscriber extends ConnectionHealth<MessageConnection> {
   #options: RedisSubscriberOptions;
   readonly #heartbeats = channelName('heartbeats', randomUUID());
   /** By channel. */
   readonly #messages = new EventEmitter<Record<string, [message: string]>>().setMaxListeners(0);
-  #client: Redis;
-  #attempts = 0;
-  #reconnection: NodeJS.Timeout | undefined;
   #isClosed = false;
 
   constructor(options: RedisSubscriberOptions) {
     super(options.timeoutMs);
     this.#options = options;
-    this.#client = this.#open();
-    this.onUp(() => {
-      this.#attempts = 0;
-    });
+    this.keepOpen((attempt) => this.#open(attempt));
+  }
+
+  get #client(): Redis {
+    return this.connection.client;
   }
 
   /**
@@ -87,10 +80,15 @@ export class RedisSubscriber extends ConnectionHealth {
     return end;
   }
 
+  /** Makes a new connection. */
+  reopen(): void {
+    this.#client.disconnect();
+  }
+
   /** Makes a new connection if this one is to that node. */
   leave(node: { readonly host?: string | undefined; readonly port?: number | undefined }): void {
     const { host, port } = this.#client.options;
-    if (node.host === host && node.port === port) this.#client.disconnect();
+    if (node.host === host && node.port === port) this.reopen();
   }
 
   /**
@@ -101,7 +99,7 @@ export class RedisSubscriber extends ConnectionHealth {
     const options = { ...this.#options, ...way };
     this.#options = options;
     for (let attempt = 1; ; attempt += 1) {
-      const client = this.#connect();
+      const client = this.#connect(attempt);
       const isListening = await this.#untilListening(client, options.greet).then(
         () => true,
         () => false,
@@ -109,10 +107,7 @@ export class RedisSubscriber extends ConnectionHealth {
       if (this.#isClosed || this.#options !== options) return client.disconnect();
       if (isListening) {
         const old = this.#client;
-        // Another one may be about to take the place of the old one, which was lost.
-        clearTimeout(this.#reconnection);
-        this.#client = client;
-        this.#follow(client, true);
+        this.goOver(this.#asConnection(client, true), (next) => this.#open(next));
         // If the old one was lost, this one is to be used at once. A failure is reported by the health.
         this.ping().catch(() => undefined);
         // Also to what was listened to since.
@@ -129,24 +124,21 @@ export class RedisSubscriber extends ConnectionHealth {
   close(): void {
     this.stop();
     this.#isClosed = true;
-    clearTimeout(this.#reconnection);
     this.#messages.removeAllListeners();
     this.#client.disconnect();
   }
 
-  #open(): Redis {
-    const client = this.#connect();
-    this.#follow(client, false);
-    return client;
+  #open(attempt: number): MessageConnection {
+    return this.#asConnection(this.#connect(attempt), false);
   }
 
-  #connect(): Redis {
-    const client = this.#options.connect();
+  #connect(attempt: number): Redis {
+    const client = this.#options.connect(attempt);
     client.on('message', (channel: string, message: string) => this.#messages.emit(channel, message));
     return client;
   }
 
-  #follow(client: Redis, isListening: boolean): void {
+  #asConnection(client: Redis, isListening: boolean): MessageConnection {
     const { greet } = this.#options;
     let isSubscribed = isListening;
     const ask = async (): Promise<void> => {
@@ -154,20 +146,13 @@ export class RedisSubscriber extends ConnectionHealth {
       isSubscribed = true;
       await this.#hearOneself();
     };
-    this.follow({ client, ask: droppedIfSilent(client, ask) });
-    client.once('end', () => {
-      if (this.#isClosed || this.#client !== client) return;
-      this.#attempts += 1;
-      this.#reconnection = setTimeout(() => {
-        this.#client = this.#open();
-      }, retryDelayMs(this.#attempts)).unref();
-    });
+    return { client, ask: droppedIfSilent(client, ask) };
   }
 
   /** Resolves once the new connection listens to all channels. Rejects if it is lost or refused before. */
   async #untilListening(client: Redis, greet: RedisSubscriberOptions['greet']): Promise<void> {
     const { promise: ready, resolve, reject } = Promise.withResolvers<void>();
-    let reason = new Error('The connection to Redis is closed.');
+    let reason: Error = new ConnectionLostError();
     client.on('error', (error: Error) => {
       reason = error;
     });

@@ -1,6 +1,6 @@
 /** Lua scripts, as commands that ioredis defines: it sends their digest, and their text if Redis does not know them. */
 import type { Result } from 'ioredis';
-import type { RedisLink } from './connection.ts';
+import type { RedisClient } from './open-connection.ts';
 
 export type ScriptArgument = string | number | Buffer;
 
@@ -24,6 +24,11 @@ export interface ScriptCall {
   readonly args: readonly ScriptArgument[];
 }
 
+/** The part of a `RedisLink` that sends commands. */
+interface Runs {
+  readonly run: <T>(send: (client: RedisClient) => Promise<T>) => Promise<T>;
+}
+
 /** `name` is only for ioredis: no two scripts have the same. */
 export function defineScript(name: string, lua: string): RedisScript {
   return { name: `script:${name}`, lua };
@@ -34,13 +39,21 @@ export function defineScript(name: string, lua: string): RedisScript {
  * Buffers. Rejects as `RedisLink.run` does.
  */
 export function runScript(
-  redis: Pick<RedisLink, 'run'>,
+  redis: Runs,
+  script: RedisScript,
+  call: ScriptCall,
+  variant: '' | 'Buffer' = '',
+): Promise<unknown> {
+  return redis.run((client) => runOn(client, script, call, variant));
+}
+
+/** The same on one connection, whether Redis counts as up or not. Rejects as ioredis does. */
+export async function runOn(
+  client: RedisClient,
   { name, lua }: RedisScript,
   { keys, args }: ScriptCall,
   variant: '' | 'Buffer' = '',
 ): Promise<unknown> {
-  return redis.run(async (client): Promise<unknown> => {
-    if (client[name] === undefined) client.defineCommand(name, { lua });
-    return await client[`${name}${variant}`]?.(keys.length, ...keys, ...args);
-  });
+  if (client[name] === undefined) client.defineCommand(name, { lua });
+  return await client[`${name}${variant}`]?.(keys.length, ...keys, ...args);
 }

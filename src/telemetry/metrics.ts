@@ -84,12 +84,14 @@ const HELP = {
   evalgate_redis_command_failures_total:
     'Failed commands to Redis: refused by it, without an answer in time (timeout), cut off before the answer (lost), or without a connection (unsent).',
   evalgate_redis_hearing:
-    '1 for the state of messages from other processes: hearing; deaf (Redis answers, its messages do not arrive, and it is asked before memory is used); alone (Redis does not answer). 0 for the others.',
+    '1 for the state of messages from other processes: hearing; deaf (Redis answers, its messages do not arrive, and the memory tier is not used); alone (Redis does not answer). 0 for the others.',
   evalgate_redis_keys:
     'Keys in the database; absent while Redis does not answer. In a Redis only for the cache: its answers and a few leases.',
   evalgate_redis_memory_limit_bytes:
     'Most memory that the Redis server may use (its maxmemory), 0 for no limit; absent while it does not answer.',
   evalgate_redis_memory_used_bytes: 'Memory used by the Redis server; absent while it does not answer.',
+  evalgate_redis_refusal:
+    '1 for what Redis refuses of all that a gateway needs, by what it is used for, with its reply word for word; 0 with the reason none while it refuses nothing.',
   evalgate_redis_refuses_changes:
     '1 while Redis answers and takes no changes, by reason: full (maxmemory) or read-only: requests go on, limits are per process.',
   evalgate_redis_shared:
@@ -219,8 +221,9 @@ export class Metrics {
     this.#one('evalgate_keys_lost', 'max', () => sources.keys().lost);
     this.#one('evalgate_quota_exact', 'min', () => redis && redis.isQuotaExact);
     this.#by('reason', 'evalgate_redis_refuses_changes', 'max', () =>
-      redis === null ? [] : (['full', 'read-only'] as const).map((reason) => [reason, redis.refuses === reason]),
+      redis === null ? [] : (['full', 'read-only'] as const).map((reason) => [reason, redis.refusesChanges === reason]),
     );
+    this.#addRefusals(() => redis?.refusals() ?? []);
     this.#one('evalgate_redis_shared', 'max', () => redis && redis.isShared());
     this.#one('evalgate_redis_cache_budget_bytes', 'max', () => redis && (sources.redisCacheBytes ?? 0));
     this.#one('evalgate_redis_cache_over_budget', 'max', () => redis && redis.isCacheOverBudget);
@@ -262,6 +265,19 @@ export class Metrics {
    */
   close(): void {
     this.registry.clear();
+  }
+
+  #addRefusals(read: RedisHealth['refusals']): void {
+    const gauge = this.#gauge('evalgate_redis_refusal', {
+      aggregator: 'max',
+      labelNames: ['role', 'reason', 'reply'],
+      collect: () => {
+        gauge.reset();
+        for (const { role, refusal } of read()) {
+          gauge.set({ role, reason: refusal?.kind ?? 'none', reply: refusal?.reply ?? '' }, Number(refusal !== null));
+        }
+      },
+    });
   }
 
   #counter<L extends string>(name: Name, ...labelNames: readonly L[]): Counter<L> {
@@ -361,7 +377,7 @@ export interface GaugeSources {
   /** Null for a gateway without Redis. */
   readonly redis: Pick<
     RedisHealth,
-    'links' | 'memory' | 'isShared' | 'isQuotaExact' | 'isCacheOverBudget' | 'refuses'
+    'links' | 'memory' | 'isShared' | 'isQuotaExact' | 'isCacheOverBudget' | 'refusesChanges' | 'refusals'
   > | null;
   /** The limit of the response cache in Redis (`cache.redis`); null for none. */
   readonly redisCacheBytes: number | null;

@@ -7,23 +7,18 @@ import { clockText, formatDuration } from '../time/duration.ts';
 import type { Logger } from '../log/logger.ts';
 import type { UndecidableLogError } from '../quota/redis-limiter.ts';
 import type { RedisLink, RedisRole } from '../redis/connection.ts';
-import { replyCode } from '../redis/errors.ts';
+import { NotSentError, replyText } from '../redis/errors.ts';
 import type { Connectivity } from '../redis/connectivity.ts';
 import { readRedisMemory, type RedisMemory } from '../redis/memory.ts';
-import { type Refusal, refusalOf } from '../redis/refusal.ts';
+import type { Refusal } from '../redis/refusal.ts';
 import { degraded, type DependencyState, type Health } from './health.ts';
 import { systemCode } from '../log/error.ts';
 
 /** So many logs of quotas are named in `/readyz`. */
 const NAMED_LOGS = 3;
-/** Lines of the log. */
-const REFUSED: Readonly<Record<Refusal['kind'], string>> = {
-  full: 'Redis is full (maxmemory): limits are per process, and changes fail',
-  'read-only': 'Redis refuses changes: limits are per process',
-  forbidden: 'Redis refuses the user, the password, the database or the commands of this gateway',
-  away: 'Redis answers, and does not serve',
-};
-
+/** It is never evalgate's own log that is to go. */
+const FOREIGN_LOG =
+  'Another application writes into the names of evalgate: give it a Redis or a database of its own, and move what it wrote away (RENAME)';
 export interface RedisHealthOptions {
   readonly health: Health;
   readonly logger: Logger;
@@ -43,8 +38,13 @@ export interface Siblings {
   counts(): Promise<readonly unknown[]>;
 }
 
+type TrackedLink = Pick<
+  RedisLink,
+  'role' | 'isUp' | 'downReason' | 'refusal' | 'onRefusal' | 'pendingReason' | 'servers'
+>;
+
 export interface TrackedRedis {
-  readonly links: readonly RedisLink[];
+  readonly links: readonly TrackedLink[];
   readonly processes: () => number;
   /** How far this process's clock is ahead of Redis's; 0 if they agree. Milliseconds. */
   readonly clockAheadMs: () => number;
@@ -69,14 +69,12 @@ export class RedisHealth {
   #quotaFailure: { readonly reason: unknown } | null = null;
   /** The quotas that Redis cannot decide on, with their logs' names there. */
   readonly #undecidedQuotas = new Map<string, string>();
-  /** Why Redis refused the last heartbeat: an idle process finds out by it that Redis takes no changes. */
-  #beatRefusal: unknown = null;
   /** Whether the state Redis had answered before it became unreachable: if not, it has confirmed no key. */
   #hadAnswered = false;
   #disconnectedAtMs = 0;
   /** Why no new answers are stored in the cache Redis; null if they are. */
   #excess: BudgetExcess | null = null;
-  #links: readonly RedisLink[] = [];
+  #links: readonly TrackedLink[] = [];
   /** Under way: the gauges of one scrape share it. */
   #memory: Promise<readonly RedisMemory[]> | null = null;
 
@@ -104,8 +102,13 @@ export class RedisHealth {
   }
 
   /** Why Redis refuses changes although it answers; null if it takes them. */
-  get refuses(): Refusal['kind'] | null {
+  get refusesChanges(): 'full' | 'read-only' | null {
     return this.#refusal?.kind ?? null;
+  }
+
+  /** What each Redis refuses of all that a gateway needs; null if nothing. */
+  refusals(): readonly { readonly role: RedisRole; readonly refusal: Refusal | null }[] {
+    return this.#links.map(({ role, refusal }) => ({ role, refusal }));
   }
 
   /** Whether no new answers are stored in the cache Redis. */
@@ -117,20 +120,22 @@ export class RedisHealth {
   readonly onConnectivity = (role: RedisRole, connectivity: Connectivity, reason: unknown): void => {
     this.#connectivity[role] = connectivity;
     this.#lookFailures.set(role, reason);
-    // The connection was given up for a refused change. Whether Redis takes changes again, the next heartbeat shows.
-    const lostFor = this.#reasonOf(role);
-    if (role === 'state' && refusalOf(lostFor, 'REDIS_URL')?.code === 'READONLY') this.#beatRefusal = lostFor;
     if (role === 'state' && connectivity === 'disconnected') {
       this.#hadAnswered = this.#hasAnswered;
       this.#disconnectedAtMs = this.#options.clock.nowMs();
     }
-    if (role === 'state' && connectivity !== 'disconnected' && !this.#hasAnswered) {
-      this.#hasAnswered = true;
-      this.#answered.resolve();
-      this.#options.siblings?.redisAnswered();
-    }
+    this.#noteAnswer();
     this.#options.health.update();
   };
+
+  /** A Redis that forbids what a gateway needs has not answered yet. */
+  #noteAnswer(): void {
+    const isForbidden = this.#linkOf('state')?.refusal?.kind === 'forbidden';
+    if (this.#hasAnswered || isForbidden || this.#connectivity.state === 'disconnected') return;
+    this.#hasAnswered = true;
+    this.#answered.resolve();
+    this.#options.siblings?.redisAnswered();
+  }
 
   /** Called when the shared cache goes over its budget, or over another of its limits, and when it is within (null). */
   readonly onBudget = (excess: BudgetExcess | null): void => {
@@ -151,25 +156,21 @@ export class RedisHealth {
         logger.info({ quotaId }, 'Redis decides on a quota again');
       } else {
         this.#undecidedQuotas.set(quotaId, reason.log);
-        const advice = `another application may have written into ${reason.log}: delete it there`;
-        logger.warn({ quotaId, err: reason.cause }, `Redis cannot decide on one quota: ${advice}`);
+        logger.warn(
+          { quotaId, log: reason.log, err: reason.cause },
+          `Redis cannot decide on one quota: ${FOREIGN_LOG}`,
+        );
       }
       health.update('quota');
     },
-  };
-
-  readonly onBeat = (refusal: Error | null): void => {
-    this.#beatRefusal = refusal;
-    // A heartbeat is a change too. Without it an idle process would report a full Redis until the next request.
-    const kind = refusalOf(this.#quotaFailure?.reason, 'REDIS_URL')?.kind;
-    if (refusal === null && (kind === 'full' || kind === 'read-only')) this.#quotaFailure = null;
-    this.#options.health.update();
   };
 
   /** Called when all of it has been opened: until then silence is no trouble. */
   track(redis: TrackedRedis): void {
     const { health, isOne } = this.#options;
     this.#links = redis.links;
+    for (const link of redis.links) link.onRefusal(() => this.#onRefusal());
+    this.#noteAnswer();
     const one = { okMessage: 'Redis answers again', ...(isOne ? { loggedAs: 'redis' } : {}) };
     health.add({ name: 'redis-state', ...one, check: () => this.#checkRedis('state', '') });
     const checkCache = (): DependencyState => this.#checkRedis('cache', `; ${redis.protection()}`);
@@ -215,46 +216,51 @@ export class RedisHealth {
     this.#options.health.update();
   }
 
+  #onRefusal(): void {
+    // Quotas keep the reason for which they were first decided without Redis, and an idle process decides on none.
+    const isRefusal = replyText(causeOf(this.#quotaFailure?.reason)) !== null;
+    if (isRefusal && this.#linkOf('state')?.refusal === null) this.#quotaFailure = null;
+    this.#noteAnswer();
+    this.#options.health.update();
+  }
+
+  #linkOf(role: RedisRole): TrackedLink | undefined {
+    return this.#links.find((link) => link.role === role);
+  }
+
   /** Why Redis does not answer: of a connection that is down, its last error, which changes while it is down. */
   #reasonOf(role: RedisRole): unknown {
-    const link = this.#links.find((one) => one.role === role);
+    const link = this.#linkOf(role);
     return (link?.isUp() === false ? link.downReason : null) ?? this.#lookFailures.get(role);
   }
 
   /**
-   * Redis answers, and refuses to decide on limits or takes no heartbeats; null if it does not. A connection that was
-   * given up for its refusal, to look for another server, is no other trouble than the refusal.
+   * The state Redis answers, and refuses changes; null if it does not. A connection that was given up for its refusal, to
+   * look for another server, is no other trouble than the refusal.
    */
-  get #refusal(): Refusal | null {
-    const refusal = refusalOf(this.#refusalReason, 'REDIS_URL');
-    if (refusal?.kind === 'away') return null;
-    return this.#connectivity.state === 'disconnected' && refusal?.code !== 'READONLY' ? null : refusal;
-  }
-
-  get #refusalReason(): unknown {
-    // The newest: quotas keep the reason for which they were first decided without Redis.
-    return refusalOf(this.#beatRefusal, 'REDIS_URL') === null ? this.#quotaFailure?.reason : this.#beatRefusal;
+  get #refusal(): (Refusal & { readonly kind: 'full' | 'read-only' }) | null {
+    const refusal = this.#linkOf('state')?.refusal ?? null;
+    if (refusal === null || !refusesChanges(refusal)) return null;
+    return this.#connectivity.state === 'disconnected' && refusal.code !== 'READONLY' ? null : refusal;
   }
 
   /** `more` ends the detail if all is well. */
   #checkRedis(role: RedisRole, more: string): DependencyState {
     const connectivity = this.#connectivity[role];
     if (connectivity === 'disconnected') return this.#checkDisconnected(role);
+    const ofOne = this.#options.isOne && role === 'cache' ? this.#refusal : null;
+    const refusal = this.#linkOf(role)?.refusal ?? ofOne;
     if (connectivity === 'subscriptionLost') {
-      const code = replyCode(this.#lookFailures.get(role));
-      const why = code === null ? '' : ` (${code})`;
-      const detail = `answers, but its messages do not arrive${why}: it is asked before memory is used`;
-      return degraded(`Redis ${detail}`, detail);
+      const why = refusal === null ? '' : `; it ${refusal.finding}`;
+      const detail = `answers, but its messages do not arrive: nothing is served from memory${why}`;
+      return refusal?.kind === 'forbidden'
+        ? refusedBy(refusal, detail)
+        : degraded('Redis answers, but its messages do not arrive: nothing is served from memory', detail);
     }
-    const refusal = this.#refusal;
-    if (refusal !== null && (role === 'state' || this.#options.isOne)) {
-      const consequence =
-        role === 'state' ? 'limits are per process; changes fail' : 'new answers are kept in memory only';
-      const fields = { err: this.#refusalReason };
-      return degraded(REFUSED[refusal.kind], `Redis ${refusal.finding}; ${consequence}`, {
-        fields,
-        ...whenOver(refusal),
-      });
+    if (refusal !== null && refusal.kind !== 'away') {
+      const ofRole = role === 'state' ? 'limits are per process; changes fail' : 'new answers are kept in memory only';
+      const consequence = refusal.kind === 'forbidden' ? 'what it refuses is not done' : ofRole;
+      return refusedBy(refusal, `Redis ${refusal.finding}; ${consequence}`);
     }
     // A limit that somebody set and that holds is no trouble of Redis.
     const budget = role === 'cache' && this.#excess !== null ? `; ${describeExcess(this.#excess)}` : '';
@@ -263,22 +269,25 @@ export class RedisHealth {
 
   /** Says why new secrets of its address are not in use yet. */
   #pendingSecrets(role: RedisRole): string {
-    const reason = this.#links.find((link) => link.role === role)?.pendingReason ?? null;
+    const reason = this.#linkOf(role)?.pendingReason ?? null;
     if (reason === null) return '';
-    const code = refusalOf(reason, 'REDIS_URL')?.code ?? codeOf(reason) ?? 'no answer yet';
-    return `; the new secrets of its address are tried (${code}), and the old ones stay in use until they are accepted`;
+    const why = replyText(reason) ?? systemCode(reason) ?? 'no answer yet';
+    return `; the new secrets of its address are tried (${why}), and the old ones stay in use until they are accepted`;
   }
 
   #checkDisconnected(role: RedisRole): DependencyState {
     const reason = this.#reasonOf(role);
-    const refusal = refusalOf(reason, role === 'state' || this.#options.isOne ? 'REDIS_URL' : 'REDIS_CACHE_URL');
+    const refusal = this.#linkOf(role)?.refusal ?? null;
     const isWaitedFor = role === 'state' && !this.hasAnswered;
     const silence = isWaitedFor ? 'has not answered since this process started' : 'does not answer';
-    const code = codeOf(reason);
+    const code = systemCode(reason);
     const finding = refusal?.finding ?? (code === null ? silence : `${silence} (${code})`);
     const consequence = isWaitedFor ? 'not ready until it has answered once' : 'this process goes on by itself';
-    const message = refusal === null ? 'Redis does not answer' : REFUSED[refusal.kind];
-    return degraded(message, `${finding}: ${consequence}`, { fields: { err: reason }, ...whenOver(refusal) });
+    const detail = `${finding}: ${consequence}`;
+    const fields = { err: reason };
+    return refusal === null
+      ? degraded('Redis does not answer', detail, { fields })
+      : refusedBy(refusal, detail, fields);
   }
 
   #checkQuota(processes: number): DependencyState {
@@ -288,11 +297,11 @@ export class RedisHealth {
       const named = logs.slice(0, NAMED_LOGS).join(', ') + (logs.length > NAMED_LOGS ? ', ...' : '');
       return degraded(
         'quotas: single ones are not exact over all processes',
-        `Redis cannot decide on ${logs.length}, whose logs hold something else: ${named}; all others are exact. Delete these keys`,
+        `Redis cannot decide on ${logs.length}, whose logs hold something else: ${named}; all others are exact. ${FOREIGN_LOG}`,
       );
     }
     const share = processes === 1 ? 'as the only process' : `with its share, one of ${processes}`;
-    const fields = { err: this.#quotaFailure?.reason ?? this.#refusalReason ?? this.#reasonOf('state') };
+    const fields = { err: this.#quotaFailure?.reason ?? this.#reasonOf('state') };
     const message = 'quotas: this process goes on with its share of the limits';
     return degraded(message, `Redis does not decide: this process goes on ${share}`, { fields });
   }
@@ -308,8 +317,7 @@ export class RedisHealth {
     }
     const loss = redis.registry.census().loss;
     if (loss !== null && !loss.isAcknowledged) {
-      const which = loss.left === 0 ? 'all' : 'some';
-      return degraded(`keys: Redis lost ${which} of them, and consumers get 401`, `${lossText(loss)}; ${LOSS_ADVICE}`, {
+      return degraded('keys: Redis lost all of them, and consumers get 401', `${lossText(loss)}; ${LOSS_ADVICE}`, {
         isCritical: true,
         sinceMs: loss.atMs,
         overMessage: 'keys: there are some again, or an operator knows of the loss',
@@ -368,14 +376,27 @@ export class RedisHealth {
   }
 }
 
-/** A Redis that refuses changes answers everything else: it never ceased to answer. */
-function whenOver(refusal: Refusal | null): { readonly overMessage?: string } {
-  return refusal === null || refusal.kind === 'forbidden' ? {} : { overMessage: 'Redis takes changes again' };
+/** Lines of the log. */
+const REFUSED = {
+  full: 'Redis is full (maxmemory): limits are per process, and changes fail',
+  'read-only': 'Redis refuses changes: limits are per process',
+  away: 'Redis answers, and does not serve',
+} as const;
+
+/** `detail` holds what Redis says word for word, and so has the log. */
+function refusedBy(refusal: Refusal, detail: string, fields: Readonly<Record<string, unknown>> = {}): DependencyState {
+  const { kind, reply } = refusal;
+  if (kind === 'forbidden') return degraded(`Redis refuses what a gateway needs: ${reply}`, detail, { fields });
+  // A Redis that refuses changes answers everything else: it never ceased to answer.
+  return degraded(REFUSED[kind], detail, { fields, overMessage: 'Redis takes changes again' });
 }
 
-/** The code of a reply or of a system's error. Never its text, which names the address. */
-function codeOf(error: unknown): string | null {
-  return replyCode(error) ?? systemCode(error);
+function refusesChanges(refusal: Refusal): refusal is Refusal & { readonly kind: 'full' | 'read-only' } {
+  return refusal.kind === 'full' || refusal.kind === 'read-only';
+}
+
+function causeOf(error: unknown): unknown {
+  return error instanceof NotSentError ? error.cause : error;
 }
 
 function describeExcess({ limit, usedBytes, maxBytes }: BudgetExcess): string {

@@ -29,7 +29,7 @@ function idsOf(pattern: RegExp): Map<string, string[]> {
 test('each workspace or scorecard of an example is the one that the demo keys may see', () => {
   const { workspaceId, scorecardId } = sample.ids;
   const named = idsOf(UUID);
-  expect([...(named.get(workspaceId) ?? [])]).toEqual(expect.arrayContaining(['docs/sync.md', 'docs/operating.md']));
+  expect([...(named.get(workspaceId) ?? [])]).toEqual(expect.arrayContaining(['docs/operating.md']));
   for (const known of [workspaceId, scorecardId]) named.delete(known);
   expect([...named]).toEqual([]);
 });

@@ -89,13 +89,13 @@ test.each([
 test('entries recorded while nothing can be written are there once afterwards, and push nothing out', async () => {
   await a.issue({ name: 'before' });
   await whileWritesWait(async () => {
-    for (let seconds = 1; seconds <= 2; seconds += 1) {
-      // A later change can't even be sent until Redis has answered again.
-      await vi.waitFor(async () => {
-        const reply = await a.admin('PUT', '/api/cache/maintenance', { for: `${seconds}s` });
-        expect(messageOf(reply)).toBe(UNKNOWN);
-      }, WITHIN);
-    }
+    await vi.waitFor(async () => {
+      expect(messageOf(await a.admin('PUT', '/api/cache/maintenance', { for: '1s' }))).toBe(UNKNOWN);
+    }, WITHIN);
+    // A later change can't even be sent until Redis writes again.
+    await vi.waitFor(async () => {
+      expect(messageOf(await a.admin('PUT', '/api/cache/maintenance', { for: '2s' }))).toBe(NOT_MADE);
+    }, WITHIN);
   });
   await isWell(a);
   await a.admin('POST', '/api/cache/purge', { tags: ['all'] });
@@ -103,10 +103,7 @@ test('entries recorded while nothing can be written are there once afterwards, a
   const asked = (await auditOf(b)).map(({ action, to }) => [action, to]);
   expect(asked).toMatchObject([
     ['cache.purge', {}],
-    ...[2, 1].map((seconds) => [
-      'cache.maintenance.on',
-      { outcome: 'unknown', asked: { until: `2026-01-15T12:00:0${seconds}.000Z` } },
-    ]),
+    ['cache.maintenance.on', { outcome: 'unknown', asked: { until: '2026-01-15T12:00:01.000Z' } }],
     ['key.create', { name: 'before' }],
   ]);
 }, 60_000);
@@ -124,11 +121,12 @@ test('a change that a read-only Redis refuses was not made: it is in no audit, a
   await vi.waitFor(async () => {
     const now = await connectionIds();
     expect([now.length, now.filter((id) => before.includes(id))]).toEqual([2, []]);
-    const detail = 'Redis is a read-only replica (READONLY); limits are per process; changes fail';
+    const detail =
+      "Redis is a read-only replica (READONLY You can't write against a read only replica.); limits are per process; changes fail";
     expect((await readinessOf(a)).of('redis-state')).toMatchObject({ status: 'degraded', detail });
   }, WITHIN);
   const notMade =
-    'Redis is a read-only replica (READONLY), so the change was not made. GET /readyz tells which dependency is down; repeat the change when it is back.';
+    "Redis is a read-only replica (READONLY You can't write against a read only replica.), so the change was not made. GET /readyz tells which dependency is down; repeat the change when it is back.";
   for (const [method, path, body] of [
     ['POST', '/api/cache/purge', { tags: ['all'] }],
     ['PUT', '/api/cache/ttl/list', { fresh: '45s' }],

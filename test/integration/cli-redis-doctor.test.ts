@@ -191,8 +191,7 @@ const withUser = async (...rights: readonly string[]): Promise<string> => {
 /** Without them it says what it could not look at, and makes nothing up. */
 test('data without permission is reported as unknown', async () => {
   await set(state, 'appendonly', 'no');
-  // The Redis client says on the console that it cannot see whether Redis is ready.
-  vi.spyOn(console, 'warn').mockImplementation(() => {});
+  const warn = vi.spyOn(console, 'warn');
   const hosted = await findRedis({ REDIS_URL: await withUser(...DOCUMENTED) });
   expect(hosted.lines).toContain(
     'skipped redis REDIS_URL: it refuses CONFIG GET: whether it keeps its data over a restart is unknown',
@@ -202,6 +201,8 @@ test('data without permission is reported as unknown', async () => {
     'ok redis REDIS_URL: answers in N ms (median of 11 pings)',
     'skipped redis REDIS_URL: it refuses INFO: version, eviction and persistence are unknown',
   ]);
+  // ioredis has a line of its own for that, which nobody could read among those of a log.
+  expect(warn).not.toHaveBeenCalled();
 });
 
 const DOCUMENTED = ['~evalgate:*', '&evalgate:*', '+@all', '-@dangerous', '+info'];

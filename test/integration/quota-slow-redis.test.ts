@@ -109,7 +109,7 @@ test.skipIf(!isOneServer)(
     await vi.waitFor(async () => expect(await raw.llen(quotaLogKey(quotaId))).toBe(1), WITHIN);
     proxy.resetPeers();
     expect((await decision).admitted).toBe(true);
-    expect(outages.map(String)).toEqual(['Error: The connection to Redis is closed.']);
+    expect(outages.map(String)).toEqual(['ConnectionLostError: The connection to Redis is closed.']);
     proxy.release();
   },
 );

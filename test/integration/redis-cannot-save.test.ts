@@ -11,7 +11,8 @@ import { atEach, untilAll, withClient } from '../support/redis/client.ts';
 import { startRedis } from '../support/redis.ts';
 
 const CALL = `/v2/calls/${EVALUATION_ID}`;
-const FINDING = 'cannot save to its disk (MISCONF): make room there, or see why in its log';
+const FINDING =
+  "cannot save to its disk (MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. Commands that may modify the data set are disabled, because this instance is configured to report errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB error.): make room there, or see why in its log";
 const WANTED = { name: 'n', workspaceIds: [WORKSPACE_A], scopes: ['calls.read'] };
 
 let fleet: World;

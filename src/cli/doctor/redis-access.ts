@@ -8,7 +8,8 @@ import {
 } from '../../redis/address.ts';
 import { RedisLink, type RedisRole } from '../../redis/connection.ts';
 import { askNode } from '../../redis/open-connection.ts';
-import { HandshakeError, replyCode } from '../../redis/errors.ts';
+import { HandshakeError, replyCode, replyText } from '../../redis/errors.ts';
+import { type AddressSetting, refusalOf, RIGHTS } from '../../redis/refusal.ts';
 import { systemTimers, withDeadline } from '../../time/timers.ts';
 import { CliError } from '../command.ts';
 import { messageOf, systemCode } from '../../log/error.ts';
@@ -16,8 +17,7 @@ import { messageOf, systemCode } from '../../log/error.ts';
 /** Longer than a request of the gateway may wait, and short enough for a user at a terminal. */
 const ANSWER_WITHIN_MS = 5000;
 
-export const RIGHTS_ADVICE =
-  'Give its user these rights: ACL SETUSER name ~evalgate:* &evalgate:* +@all -@dangerous +info';
+export const RIGHTS_ADVICE = `Give its user these rights: ACL SETUSER name ${RIGHTS}`;
 
 /** Redis can't be used. `finding` says why, `advice` what to do; neither holds a password. */
 export class RedisAccessError extends CliError {
@@ -32,7 +32,7 @@ export class RedisAccessError extends CliError {
 }
 
 /** The variable that sets the Redis of this role. */
-export function settingOf(role: RedisRole): string {
+export function settingOf(role: RedisRole): AddressSetting {
   return role === 'state' ? 'REDIS_URL' : 'REDIS_CACHE_URL';
 }
 
@@ -79,7 +79,7 @@ async function untilUp(link: RedisLink): Promise<void> {
 
 /** The reason of a failed command or connection: the code of the system's error, or the text of the reply. */
 export function redisReason(error: unknown): string {
-  return systemCode(error) ?? messageOf(error);
+  return replyText(error) ?? systemCode(error) ?? messageOf(error);
 }
 
 interface Explanation {
@@ -87,21 +87,19 @@ interface Explanation {
   readonly advice: string;
 }
 
-async function explain(thrown: unknown, setting: string, address: RedisAddress): Promise<Explanation> {
+async function explain(error: unknown, setting: AddressSetting, address: RedisAddress): Promise<Explanation> {
   const { kind } = address;
-  const error = thrown instanceof HandshakeError ? thrown.cause : thrown;
   const reason = redisReason(error);
   const code = replyCode(error);
-  const refused = thrown instanceof HandshakeError && code === 'ERR' ? thrown.command : null;
-  if (refused === 'SELECT') {
+  const refused = error instanceof HandshakeError ? error.command : null;
+  if (refused === 'SELECT' && code === 'ERR') {
     return { reason, advice: `Give another database number in ${setting}, or raise "databases" there.` };
   }
-  if (refused === 'AUTH') {
+  if (refused === 'AUTH' && code === 'ERR') {
     return { reason, advice: `It takes no password: leave it out in ${setting}, or set one in Redis.` };
   }
   const failure = kind === 'sentinel' ? await explainSentinels(setting, address) : null;
   if (failure !== null) return failure;
-  if (code === 'NOPERM') return { reason, advice: RIGHTS_ADVICE };
   if (code === 'NOAUTH' || code === 'WRONGPASS') {
     const form = `${kind === 'single' ? 'redis' : `redis+${kind}`}://user:password@host:port`;
     return { reason, advice: `Give a user and password that it takes in ${setting}: ${form}.` };
@@ -109,13 +107,23 @@ async function explain(thrown: unknown, setting: string, address: RedisAddress):
   if (/CERT|SIGNATURE/.test(systemCode(error) ?? '')) {
     return { reason, advice: certificateAdvice(reason, setting, (address.tls?.caFile ?? null) !== null) };
   }
-  const mode = kind === 'cluster' ? await askMode(address) : null;
-  if (mode === 'standalone')
-    return { reason, advice: `It is no Cluster: begin ${setting} with redis:// or rediss://.` };
+  const isSilent = systemCode(error) !== null || error instanceof NoAnswerError;
+  const mode = kind === 'cluster' || !isSilent ? await askMode(address) : null;
   if (mode === 'sentinel') {
     const advice = `It is a Sentinel: give redis+sentinel://host:port,host:port/primary in ${setting}.`;
     return { reason, advice };
   }
+  if (mode === 'cluster' && kind !== 'cluster') {
+    return {
+      reason,
+      advice: `It is a node of a Cluster: begin ${setting} with redis+cluster:// or rediss+cluster://.`,
+    };
+  }
+  if (mode === 'standalone' && kind === 'cluster') {
+    return { reason, advice: `It is no Cluster: begin ${setting} with redis:// or rediss://.` };
+  }
+  if (refused === 'CONNECT') return { reason, advice: 'See maxclients and protected-mode there, and its log.' };
+  if (refusalOf(error, { setting, kind })?.kind === 'forbidden') return { reason, advice: RIGHTS_ADVICE };
   if (mode === 'cluster') {
     const advice = `It says which slots and nodes are missing: redis-cli --cluster check ${describeNode(address.nodes[0])}.`;
     return { reason, advice };

@@ -6,8 +6,9 @@ import { readKeyLoss } from '../../keys/redis-directory.ts';
 import type { RedisLink, RedisRole } from '../../redis/connection.ts';
 import type { RedisServer } from '../../redis/open-connection.ts';
 import { channelName, trialKeys } from '../../redis/names.ts';
-import { defineScript, runScript } from '../../redis/script.ts';
+import { runScript } from '../../redis/script.ts';
 import { readRedisSettings, redisFaults, type RedisPurpose, type RedisSettings } from '../../redis/settings.ts';
+import { TRIALS } from '../../redis/trial.ts';
 import { systemTimers, withDeadline } from '../../time/timers.ts';
 import { openAnsweringRedis, RedisAccessError, redisReason, RIGHTS_ADVICE, settingOf } from './redis-access.ts';
 import {
@@ -24,8 +25,6 @@ import { checkBrokenTopology, checkTopology } from './redis-topology.ts';
 const PINGS = 11;
 /** Every request waits for Redis at least once. */
 const SLOW_MS = 10;
-/** Redis deletes the name if this process ends between writing and deleting it. */
-const TRIAL_TTL_MS = 5000;
 const MESSAGE_WITHIN_MS = 2000;
 
 /** Checks REDIS_URL, and REDIS_CACHE_URL if it is set. Never rejects. */
@@ -146,27 +145,6 @@ async function readServerClock({ client }: RedisServer): Promise<ClockReading> {
   return readClock(seconds * 1000 + micros / 1000, sentAtMs, Date.now());
 }
 
-/** The commands of a gateway's scripts. KEYS: a name of our own. ARGV: a channel, and the longest life of the name. */
-const TRIAL = defineScript(
-  'tryOut',
-  `
-local time = redis.call('TIME')
-redis.call('SET', KEYS[1], time[1], 'NX', 'PX', ARGV[2])
-redis.call('DEL', KEYS[1])
-redis.call('HSET', KEYS[1], 'field', time[1])
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
-redis.call('HGET', KEYS[1], 'field')
-redis.call('DEL', KEYS[1])
-redis.call('RPUSH', KEYS[1], time[1])
-redis.call('LTRIM', KEYS[1], -1, -1)
-redis.call('DEL', KEYS[1])
-redis.call('ZADD', KEYS[1], time[1], 'member')
-redis.call('DEL', KEYS[1])
-redis.call('PUBLISH', ARGV[1], 'trial')
-return 1
-`,
-);
-
 /** Rejects with Redis's refusal. */
 async function tryOut(link: RedisLink): Promise<void> {
   const { subscriber } = link;
@@ -186,7 +164,7 @@ async function tryOut(link: RedisLink): Promise<void> {
     if (awaited === 0) received.resolve();
   });
   try {
-    await Promise.all(keys.map((key) => runScript(link, TRIAL, { keys: [key], args: [channel, TRIAL_TTL_MS] })));
+    await Promise.all(keys.map((key) => runScript(link, TRIALS[link.role], { keys: [key], args: [channel] })));
     await inTime(received.promise, () => new Error('a message that was published did not arrive'));
   } finally {
     end();
@@ -256,16 +234,9 @@ function checkRefusal({ ok, fail }: Checks, refusal: string | null, setting: str
     OOM: 'Its memory is full: raise maxmemory there.',
     READONLY: `Set ${setting} to its primary.`,
     MISCONF: 'It cannot save to its disk; its log says why.',
-    NOPERM: RIGHTS_ADVICE,
-    ACL: RIGHTS_ADVICE,
-    // Scripts report a missing right so.
-    ERR: RIGHTS_ADVICE,
   };
   const code = refusal.replace(/ .*/s, '');
-  return fail(
-    `refuses a command that a gateway needs (${refusal})`,
-    advice[code] ?? 'Its log, and `redis-cli ACL LOG`, may say more.',
-  );
+  return fail(`refuses a command that a gateway needs (${refusal})`, advice[code] ?? RIGHTS_ADVICE);
 }
 
 /** Quotas go by Redis's clock; key expiry and the ages of answers by the gateways'. The clock that is furthest off counts. */

@@ -12,9 +12,9 @@ import {
   untilFollowing,
 } from './server.ts';
 
-/** Ranges: the first slot, the last one, and host and port of each node, the primary first. */
+/** Ranges: the first slot, the last one, and host (null if it is that which was asked) and port of each node, the primary first. */
 const slotsSchema = z.array(
-  z.tuple([z.int(), z.int(), z.tuple([z.string(), z.int()]).rest(z.unknown())]).rest(z.unknown()),
+  z.tuple([z.int(), z.int(), z.tuple([z.string().nullable(), z.int()]).rest(z.unknown())]).rest(z.unknown()),
 );
 const SLOTS = 16_384;
 const PRIMARIES = 3;
@@ -25,6 +25,8 @@ export interface ClusterOptions {
   readonly isDurable?: boolean;
   /** A primary that is silent for so long is replaced by its replica. */
   readonly nodeTimeoutMs?: number;
+  /** More lines of each node's configuration. */
+  readonly config?: readonly string[];
 }
 
 export interface TestCluster extends TestRedis {
@@ -39,13 +41,14 @@ export interface TestCluster extends TestRedis {
 }
 
 export async function startCluster(source: RedisSource, options: ClusterOptions = {}): Promise<TestCluster> {
-  const { replicas = 0, isDurable = false, nodeTimeoutMs = 2000 } = options;
+  const { replicas = 0, isDurable = false, nodeTimeoutMs = 2000, config: more = [] } = options;
   const config = [
     'cluster-enabled yes',
     'cluster-announce-ip 127.0.0.1',
     `cluster-node-timeout ${nodeTimeoutMs}`,
     'cluster-replica-validity-factor 0',
     ...REPLICATION,
+    ...more,
   ];
   return onHost(source, PRIMARIES * (1 + replicas), async (host, ports) => {
     const nodes = await Promise.all(ports.map((port) => launchRedis(host, port, { isDurable, config })));

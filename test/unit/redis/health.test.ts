@@ -8,13 +8,19 @@ const TIMEOUT_MS = 250;
 
 /** A connection whose Redis answers probes as it is told to. */
 class FakeConnection implements FollowedConnection {
-  readonly client = Object.assign(new EventEmitter(), { status: 'connecting' });
+  readonly client = Object.assign(new EventEmitter(), { status: 'connecting', disconnect: () => this.close() });
   probes = 0;
-  answer: () => Promise<void> = () => Promise.resolve();
+  answer: () => Promise<void>;
+  readonly findFault: () => Promise<Error | null>;
   readonly ask = (): Promise<void> => {
     this.probes += 1;
     return this.answer();
   };
+
+  constructor(answer: () => Promise<void>, findFault: () => Promise<Error | null>) {
+    this.answer = answer;
+    this.findFault = findFault;
+  }
 
   ready(): void {
     this.client.status = 'ready';
@@ -22,8 +28,9 @@ class FakeConnection implements FollowedConnection {
   }
 
   close(): void {
-    this.client.status = 'reconnecting';
+    this.client.status = 'end';
     this.client.emit('close');
+    this.client.emit('end');
   }
 
   fail(error: Error): void {
@@ -31,16 +38,36 @@ class FakeConnection implements FollowedConnection {
   }
 }
 
-class TestHealth extends ConnectionHealth {
+class TestHealth extends ConnectionHealth<FakeConnection> {
   readonly changes: string[] = [];
+  /** All connections that were opened. */
+  readonly opened: FakeConnection[] = [];
+  /** How the connections that are opened answer probes. */
+  answer: () => Promise<void> = () => Promise.resolve();
+  fault: Error | null = null;
 
   constructor() {
     super(TIMEOUT_MS);
     this.onUp(() => void this.changes.push('up'));
     this.onDown((reason) => void this.changes.push(`down: ${reason.message}`));
+    this.keepOpen(() => this.open());
   }
 
-  override readonly follow = (connection: FollowedConnection): void => super.follow(connection);
+  readonly open = (): FakeConnection => {
+    const connection = new FakeConnection(
+      () => this.answer(),
+      () => Promise.resolve(this.fault),
+    );
+    this.opened.push(connection);
+    return connection;
+  };
+
+  /** The present one. */
+  get last(): FakeConnection {
+    return this.connection;
+  }
+
+  override readonly goOver = (connection: FakeConnection): void => super.goOver(connection, () => this.open());
   override readonly answered = (): void => super.answered();
   override readonly setDown = (reason: Error): void => super.setDown(reason);
   override readonly stop = (): void => super.stop();
@@ -55,46 +82,59 @@ const CLOSED = 'The connection to Redis is closed.';
 const LATE = `Redis did not answer within ${TIMEOUT_MS} ms`;
 const refused = (): Error => Object.assign(new Error(REFUSED), { code: 'ECONNREFUSED' });
 const NOT_YET = 'Redis did not answer yet.';
+const OF_SENTINEL = 'NOAUTH of a Sentinel';
+const TOO_MANY = 'Redis refuses CONNECT (ERR max number of clients reached)';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
-afterEach(() => void vi.useRealTimers());
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
 
 /** Lets probes end that are answered at once. */
 const settled = (): Promise<unknown> => vi.advanceTimersByTimeAsync(0);
 
-interface World {
-  readonly health: TestHealth;
-  readonly first: FakeConnection;
-  readonly next: FakeConnection;
-}
-
-type Step = (world: World) => unknown;
+type Step = (health: TestHealth) => unknown;
 
 const answers =
   (ms = 0): Step =>
-  ({ first }) => {
-    first.answer = () => new Promise((resolve) => void setTimeout(resolve, ms));
+  (health) => {
+    health.answer = () => new Promise((resolve) => void setTimeout(resolve, ms));
   };
-const refuses: Step = ({ first }) => {
-  first.answer = () => Promise.reject(replyError('NOPERM no'));
+const refuses: Step = (health) => {
+  health.answer = () => Promise.reject(replyError('NOPERM no'));
 };
 /** As ioredis does with a command that it gives up. */
 const givesUp =
   (ms: number): Step =>
-  ({ first }) => {
-    first.answer = () => new Promise((_, reject) => void setTimeout(reject, ms, new Error('Command timed out')));
+  (health) => {
+    health.answer = () => new Promise((_, reject) => void setTimeout(reject, ms, new Error('Command timed out')));
   };
-const ready: Step = ({ first }) => first.ready();
-const close: Step = ({ first }) => first.close();
-const error: Step = ({ first }) => first.fail(refused());
-const timeout: Step = ({ health }) => health.setDown(new RedisTimeoutError(TIMEOUT_MS));
+const ready: Step = (health) => health.last.ready();
+/** The next connection is opened within a second. */
+const close: Step = (health) => {
+  health.last.close();
+};
+const error: Step = (health) => health.last.fail(refused());
+const says =
+  (reply: string): Step =>
+  (health) =>
+    health.last.fail(replyError(reply));
+const hasFault: Step = (health) => {
+  health.fault = new Error(OF_SENTINEL);
+};
+const timeout: Step = (health) => health.setDown(new RedisTimeoutError(TIMEOUT_MS));
 const wait =
   (ms: number): Step =>
   () =>
     vi.advanceTimersByTimeAsync(ms);
-const goOver: Step = ({ health, next }) => {
+const goOver: Step = (health) => {
+  const next = new FakeConnection(
+    () => Promise.resolve(),
+    () => Promise.resolve(null),
+  );
   next.client.status = 'ready';
-  health.follow(next);
+  health.goOver(next);
 };
 
 describe('the state and its changes', () => {
@@ -102,14 +142,28 @@ describe('the state and its changes', () => {
     ['unknown until it answers', [wait(5000)], [], NOT_YET],
     ['up once it answers', [ready], ['up'], CLOSED],
     ['up whenever it answers first', [answers(2000), ready, wait(2000)], ['up'], CLOSED],
-    ['down when no connection can be made, once', [error, error], [`down: ${REFUSED}`], REFUSED],
+    [
+      'down when no connection can be made, once',
+      [error, close, wait(1000), error, close],
+      [`down: ${REFUSED}`],
+      REFUSED,
+    ],
+    ['unknown while only one connection has ended without a reason', [close], [], NOT_YET],
+    ['down when two have', [close, wait(1000), close], [`down: ${NOT_YET}`], NOT_YET],
+    ['down with what is found out when a connection ends', [hasFault, close], [`down: ${OF_SENTINEL}`], OF_SENTINEL],
+    [
+      'down with what Redis said before writing to it failed',
+      [says('ERR max number of clients reached'), error, close],
+      [`down: ${TOO_MANY}`],
+      TOO_MANY,
+    ],
     ['down when it refuses the first probe', [refuses, ready], ['down: NOPERM no'], 'NOPERM no'],
     ['down when the connection closes', [ready, close], ['up', `down: ${CLOSED}`], CLOSED],
     ['down with the error before the close', [ready, error, close], ['up', `down: ${REFUSED}`], REFUSED],
-    ['up again after a new connection', [ready, close, ready], ['up', `down: ${CLOSED}`, 'up'], CLOSED],
+    ['up again with a new connection', [ready, close, wait(50), ready], ['up', `down: ${CLOSED}`, 'up'], CLOSED],
     [
       'not up by an error of before',
-      [ready, error, close, ready, close],
+      [ready, error, close, wait(50), ready, close],
       ['up', `down: ${REFUSED}`, 'up', `down: ${CLOSED}`],
       CLOSED,
     ],
@@ -129,11 +183,11 @@ describe('the state and its changes', () => {
     ],
     [
       'not up by the answer of a connection that has closed',
-      [answers(100), ready, close, wait(100)],
+      [answers(100), ready, close, wait(20)],
       [`down: ${NOT_YET}`],
-      CLOSED,
+      NOT_YET,
     ],
-    ['that of the connection gone over to', [ready, goOver, close, error], ['up'], CLOSED],
+    ['that of the connection gone over to', [ready, goOver, wait(1000)], ['up'], CLOSED],
     [
       'not down by a probe of the connection before',
       [ready, givesUp(500), wait(1000), goOver, wait(500)],
@@ -141,24 +195,61 @@ describe('the state and its changes', () => {
       CLOSED,
     ],
   ])('is %s', async (_, steps, changes, reason) => {
-    const world: World = { health: new TestHealth(), first: new FakeConnection(), next: new FakeConnection() };
-    world.health.follow(world.first);
+    const health = new TestHealth();
     for (const step of steps) {
-      await step(world);
+      await step(health);
       await settled();
     }
-    expect(world.health.changes).toEqual(changes);
-    expect(world.health.downReason.message).toBe(reason);
-    expect(world.health.isUp()).toBe(changes.at(-1) === 'up');
+    expect(health.changes).toEqual(changes);
+    expect(health.downReason.message).toBe(reason);
+    expect(health.isUp()).toBe(changes.at(-1) === 'up');
+  });
+});
+
+describe('a connection that ends is followed by a new one within a second', () => {
+  test.each<[string, readonly Step[]]>([
+    ['while it is opened', [close]],
+    ['with an error', [error, close]],
+    ['when it is ready', [ready, close]],
+    ['when it has answered late', [ready, timeout, close]],
+    ['having been refused', [says('WRONGPASS'), close]],
+    ['when it was gone over to', [ready, goOver, close]],
+  ])('%s', async (_, steps) => {
+    vi.spyOn(Math, 'random').mockReturnValue(0.999_999);
+    const health = new TestHealth();
+    for (let time = 1; time <= 10; time += 1) {
+      for (const step of steps) {
+        await step(health);
+        await settled();
+      }
+      await vi.advanceTimersByTimeAsync(1000);
+      expect(health.opened).toHaveLength(time + 1);
+    }
+  });
+
+  test('and one that is neither ready nor ends is given up', async () => {
+    const health = new TestHealth();
+    await vi.advanceTimersByTimeAsync(11_000);
+    expect(health.opened).toHaveLength(2);
+    expect(health.opened[0]?.client.status).toBe('end');
+  });
+
+  test('but not if it was closed', async () => {
+    const health = new TestHealth();
+    health.last.ready();
+    await settled();
+    health.stop();
+    health.last.close();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(health.opened).toHaveLength(1);
   });
 });
 
 async function start() {
-  const [health, connection] = [new TestHealth(), new FakeConnection()];
-  health.follow(connection);
-  connection.ready();
+  const health = new TestHealth();
+  health.last.ready();
   await settled();
-  return { health, connection };
+  return { health, connection: health.last };
 }
 
 describe('probes', () => {
@@ -212,9 +303,9 @@ describe('probes', () => {
     connection.close();
     await vi.advanceTimersByTimeAsync(5000);
     await expect(health.ping()).rejects.toThrow(CLOSED);
-    expect(connection.probes).toBe(1);
-    connection.ready();
-    expect(connection.probes).toBe(2);
+    expect([connection.probes, health.last.probes]).toEqual([1, 0]);
+    health.last.ready();
+    expect(health.last.probes).toBe(1);
   });
 
   test('do not wait for one of the connection before', async () => {
@@ -222,8 +313,9 @@ describe('probes', () => {
     connection.answer = () => new Promise(() => undefined);
     await vi.advanceTimersByTimeAsync(1000);
     connection.close();
-    const next = new FakeConnection();
-    health.follow(next);
+    await vi.advanceTimersByTimeAsync(50);
+    const next = health.last;
+    next.answer = () => Promise.resolve();
     next.ready();
     expect([connection.probes, next.probes]).toEqual([2, 1]);
     await settled();
@@ -236,9 +328,8 @@ describe('probes', () => {
     const { health, connection } = await start();
     connection.answer = () => new Promise(() => undefined);
     await vi.advanceTimersByTimeAsync(1000);
-    const next = new FakeConnection();
-    next.client.status = 'ready';
-    health.follow(next);
+    goOver(health);
+    const next = health.last;
     await vi.advanceTimersByTimeAsync(1000);
     expect([connection.probes, next.probes]).toEqual([2, 1]);
   });
@@ -279,16 +370,5 @@ describe('a connection is', () => {
       await vi.advanceTimersByTimeAsync(waitMs);
     }
     expect(drops).toBe(dropped);
-  });
-
-  test('not dropped for the silence of the one before', async () => {
-    let drops = 0;
-    const client = Object.assign(new EventEmitter(), { status: 'ready', disconnect: () => void (drops += 1) });
-    const ask = droppedIfSilent(client, silence);
-    await ask().catch(() => undefined);
-    await vi.advanceTimersByTimeAsync(3200);
-    client.emit('ready');
-    await ask().catch(() => undefined);
-    expect(drops).toBe(0);
   });
 });

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { createLogger } from '../../../src/log/logger.ts';
-import { NotSentError } from '../../../src/redis/errors.ts';
+import type { Refusal } from '../../../src/redis/refusal.ts';
 import { Health } from '../../../src/telemetry/health.ts';
 import { RedisHealth } from '../../../src/telemetry/redis-health.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
@@ -31,14 +31,35 @@ function connect(redis: RedisHealth): void {
   for (const role of ['state', 'cache'] as const) redis.onConnectivity(role, 'connected', null);
 }
 
-test('a connection that comes back to a read-only Redis says nothing of changes until a heartbeat is taken', () => {
+/** A link to the state Redis that refuses changes, or not. */
+class RefusingLink {
+  readonly role = 'state';
+  readonly pendingReason = null;
+  readonly downReason = new Error('Redis does not answer');
+  refusal: Refusal | null = null;
+  #listener: () => void = () => undefined;
+
+  readonly isUp = (): boolean => true;
+  readonly servers = (): readonly [] => [];
+
+  onRefusal(listener: () => void): void {
+    this.#listener = listener;
+  }
+
+  refuse(refusal: Refusal | null): void {
+    this.refusal = refusal;
+    this.#listener();
+  }
+}
+
+test('a connection that comes back to a read-only Redis says nothing of changes until it takes them', () => {
   const { redis, words } = start();
+  const link = new RefusingLink();
   connect(redis);
-  redis.track(TRACKED);
-  const reply = Object.assign(new Error("READONLY You can't write against a read only replica."), {
-    name: 'ReplyError',
-  });
-  redis.onConnectivity('state', 'disconnected', new NotSentError('Redis does not answer', { cause: reply }));
+  redis.track({ ...TRACKED, links: [link] });
+  const reply = "READONLY You can't write against a read only replica.";
+  link.refuse({ code: 'READONLY', kind: 'read-only', reply, finding: `is a read-only replica (${reply})` });
+  redis.onConnectivity('state', 'disconnected', null);
   redis.onConnectivity('state', 'connected', null);
   const refusals = [
     'Redis refuses changes: limits are per process',
@@ -47,7 +68,7 @@ test('a connection that comes back to a read-only Redis says nothing of changes 
   ];
   expect(words()).toEqual(refusals);
   expect(redis.isQuotaExact).toBe(false);
-  redis.onBeat(null);
+  link.refuse(null);
   expect(redis.isQuotaExact).toBe(true);
   expect(words()).toHaveLength(2 * refusals.length);
   expect(words()).toContain('Redis takes changes again');

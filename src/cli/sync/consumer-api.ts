@@ -1,0 +1,136 @@
+/**
+ * The public API as a consumer reads it: one request after the other may fail, be limited or be told to wait, and is then
+ * tried again as the answer says. `Retry-After` of a 429 is exact; a refused request costs nothing.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { CliError } from '../command.ts';
+
+/** After failures without `Retry-After`: twice as long each time, at most a minute. */
+const FIRST_DELAY_MS = 500;
+const LONGEST_DELAY_MS = 60_000;
+/** Some ten minutes. */
+const MAX_TRIES = 16;
+
+const errorSchema = z.object({ error: z.object({ message: z.string() }) });
+const nextLink = /<([^>]*)>; rel="next"/;
+
+export interface Found {
+  readonly kind: 'found';
+  readonly body: unknown;
+  /** The address of the next page; null on the last one. */
+  readonly next: string | null;
+}
+
+/** `absent`: 404. `refused`: a 400 whose code the caller knows what to do about. `unreadable`: the store's record is damaged. */
+export type Reply =
+  | Found
+  | { readonly kind: 'absent' | 'unreadable' }
+  | { readonly kind: 'refused'; readonly code: string };
+
+export interface ApiOptions {
+  /** Without /v2 and without a slash at its end. */
+  readonly url: string;
+  readonly key: string;
+  /** Ends all waits. */
+  readonly signal: AbortSignal;
+  readonly onWait: (reason: string, delayMs: number) => void;
+}
+
+export class ConsumerApi {
+  /** How many requests the key may make in a minute and in an hour, and has left in the hour; null before the first answer. */
+  limits: { readonly perMinute: number; readonly perHour: number; readonly leftInHour: number } | null = null;
+  readonly #options: ApiOptions;
+  #notBeforeMs = 0;
+  #hasAnswered = false;
+
+  constructor(options: ApiOptions) {
+    this.#options = options;
+  }
+
+  /** `path` begins with `/v2`, or is the address of a link. Rejects with a CliError for what no other try can mend. */
+  async get(path: string): Promise<Reply> {
+    const { url, signal, onWait } = this.#options;
+    for (let tries = 1; ; tries += 1) {
+      await this.#untilAllowed();
+      const outcome = await this.#ask(new URL(path, url));
+      if ('kind' in outcome) return outcome;
+      if (tries === MAX_TRIES) throw new CliError(`${outcome.reason}. It was tried ${tries} times; try again later.`);
+      const delayMs = outcome.delayMs ?? Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** (tries - 1));
+      onWait(outcome.reason, delayMs);
+      if (outcome.isForAll) this.#notBeforeMs = Math.max(this.#notBeforeMs, Date.now() + delayMs);
+      else await sleep(delayMs, null, { signal });
+    }
+  }
+
+  async #untilAllowed(): Promise<void> {
+    for (let leftMs = this.#notBeforeMs - Date.now(); leftMs > 0; leftMs = this.#notBeforeMs - Date.now()) {
+      await sleep(leftMs, null, { signal: this.#options.signal });
+    }
+  }
+
+  async #ask(address: URL): Promise<Reply | Retry> {
+    const { key, signal } = this.#options;
+    let response: Response;
+    let text: string;
+    try {
+      response = await fetch(address, { headers: { authorization: `Bearer ${key}` }, signal, redirect: 'error' });
+      text = await response.text();
+    } catch (error) {
+      signal.throwIfAborted();
+      const reason = `${address.origin} cannot be reached (${causeOf(error)})`;
+      if (!this.#hasAnswered) throw new CliError(`${reason}. Check --url, and whether the gateway runs.`);
+      return { reason, delayMs: null, isForAll: false };
+    }
+    this.#hasAnswered = true;
+    this.#noteLimits(response.headers);
+    return replyOf(address, response, text);
+  }
+
+  #noteLimits(headers: Headers): void {
+    const [perMinute, perHour, leftInHour] = ['Minute-Limit', 'Hour-Limit', 'Hour-Remaining'].map((name) =>
+      Number(headers.get(`X-RateLimit-${name}`) ?? Number.NaN),
+    );
+    if (perMinute === undefined || perHour === undefined || leftInHour === undefined || Number.isNaN(perMinute)) return;
+    this.limits = { perMinute, perHour, leftInHour };
+  }
+}
+
+interface Retry {
+  readonly reason: string;
+  /** Null if the answer does not say. */
+  readonly delayMs: number | null;
+  /** Whether every request has to wait: the key's limit is used up. */
+  readonly isForAll: boolean;
+}
+
+function replyOf(address: URL, { status, headers }: Response, text: string): Reply | Retry {
+  const code = headers.get('X-Error-Code') ?? '';
+  const said = `${address.pathname} answered ${status}: ${messageOf(text)}`;
+  if (status === 200) return { kind: 'found', body: JSON.parse(text), next: nextOf(headers, address) };
+  if (status === 404) return { kind: code === 'path_unknown' ? 'refused' : 'absent', code };
+  if (status === 400 && code.startsWith('cursor_')) return { kind: 'refused', code };
+  if (status === 500 && code === 'record_malformed') return { kind: 'unreadable' };
+  if (status !== 429 && status < 500)
+    throw new CliError(`${said} Check the key and its scopes (GET /v2/key shows them).`);
+  const seconds = Number(headers.get('Retry-After') ?? Number.NaN);
+  return { reason: said, delayMs: Number.isNaN(seconds) ? null : seconds * 1000, isForAll: status === 429 };
+}
+
+function nextOf(headers: Headers, address: URL): string | null {
+  const [, link] = nextLink.exec(headers.get('Link') ?? '') ?? [];
+  return link === undefined ? null : new URL(link, address).href;
+}
+
+function messageOf(text: string): string {
+  try {
+    return errorSchema.parse(JSON.parse(text)).error.message;
+  } catch {
+    return 'with a body that is not of this API.';
+  }
+}
+
+function causeOf(error: unknown): string {
+  const cause = error instanceof Error ? (error.cause ?? error) : error;
+  return cause instanceof Error ? cause.message : String(cause);
+}

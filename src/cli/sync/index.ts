@@ -1,0 +1,170 @@
+/** `evalgate sync`: a copy of all calls that a key sees, kept up to date. A command for consumers of the API. */
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Argument, type Command, InvalidArgumentError } from 'commander';
+import { z } from 'zod';
+import { reasonOf } from '../../config/errors.ts';
+import { formatDuration } from '../../time/duration.ts';
+import { CliError, durationBetween, makeCommand, print, wrongCall } from '../command.ts';
+import { countText } from '../format.ts';
+import { write } from '../output.ts';
+import { ConsumerApi } from './consumer-api.ts';
+import { LocalCopy, type Part, PARTS } from './copy.ts';
+import { type Counts, type Progress, Sync } from './sync.ts';
+
+/** How often the feed is asked for what is new. */
+const FEED_EVERY_MS = 2000;
+const PROGRESS_EVERY_MS = 5000;
+const MIN_EVERY_MS = 10_000;
+const MAX_EVERY_MS = 7 * 86_400_000;
+
+interface Options {
+  readonly url: string;
+  readonly keyFile?: string;
+  readonly parts: readonly Part[];
+  readonly once?: boolean;
+  readonly every: number;
+}
+
+const keySchema = z.object({ key: z.object({ scopes: z.array(z.string()) }) });
+
+export function syncCommand(): Command {
+  return makeCommand({
+    name: 'sync',
+    summary: 'keep a copy of all calls that a key sees',
+    details:
+      'The folder holds calls.jsonl and, with --parts, transcripts.jsonl and scorecards.jsonl: a line of JSON per record. The last line of an id counts, and a deletion is a line with "deleted": true.\n' +
+      'It follows the feed of changes if the gateway has one, else it reads all calls every --every. It may be ended at any moment, even by kill -9, and goes on from there. The key comes from EVALGATE_API_KEY or --key-file.',
+    examples: [
+      'evalgate sync copy --url http://127.0.0.1:8080',
+      'evalgate sync copy --url https://api.example.com --key-file key.txt --parts transcript,scorecard',
+      'evalgate sync copy --url https://api.example.com --key-file key.txt --once',
+    ],
+  })
+    .addArgument(new Argument('<dir>', 'the folder of the copy; it is made if there is none'))
+    .requiredOption('--url <url>', 'where the public API is, without /v2', parseUrl)
+    .option('--key-file <file>', 'a file that holds the API key')
+    .option('--parts <parts>', `what to copy beside the calls: ${PARTS.join(',')}`, parseParts, [])
+    .option('--once', 'end when the copy is up to date')
+    .option(
+      '--every <duration>',
+      'how often to read all calls, without a feed of changes',
+      durationBetween(MIN_EVERY_MS, MAX_EVERY_MS),
+      3_600_000,
+    )
+    .action(async (folder: string, options: Options, command: Command) => {
+      const counts = await keepCopy(folder, options);
+      print(command, counts, `${options.once === true ? 'Up to date' : 'Stopped'}: ${countsText(counts)}.`);
+    });
+}
+
+/** Resolves when the copy is up to date with --once, else at SIGINT or SIGTERM. */
+async function keepCopy(folder: string, { url, keyFile, parts, once = false, every }: Options): Promise<Counts> {
+  const key = readKey(keyFile);
+  const stopping = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort());
+  const report = createReport();
+  const api = new ConsumerApi({ url, key, signal: stopping.signal, onWait: report.wait });
+  await checkKey(api);
+  const copy = await LocalCopy.open(folder, url, parts);
+  const sync = new Sync({ api, copy, onProgress: (progress) => report.progress(progress, api) });
+  try {
+    for (let walkedAtMs = Date.now(); ;) {
+      const hasFeed = await sync.run();
+      if (once) return sync.counts;
+      // Changes without a word are only found by reading all calls.
+      const isWalkDue = hasFeed && sync.isUnannounced && Date.now() - walkedAtMs >= every;
+      if (isWalkDue) await sync.walk();
+      if (isWalkDue || !hasFeed) walkedAtMs = Date.now();
+      report.idle(sync.counts);
+      await sleep(hasFeed ? FEED_EVERY_MS : every, null, { signal: stopping.signal });
+    }
+  } catch (error) {
+    if (stopping.signal.aborted) return sync.counts;
+    throw error;
+  } finally {
+    copy.close();
+  }
+}
+
+/** Rejects with a CliError if the key cannot do it; that costs none of its quota. */
+async function checkKey(api: ConsumerApi): Promise<void> {
+  const reply = await api.get('/v2/key');
+  const parsed = keySchema.safeParse(reply.kind === 'found' ? reply.body : null);
+  if (!parsed.success) throw new CliError('GET /v2/key brings no key. Is --url the address of an evalgate gateway?');
+  if (parsed.data.key.scopes.includes('calls.read')) return;
+  throw new CliError(`The key has the scopes ${parsed.data.key.scopes.join(', ')}, and sync needs calls.read.`);
+}
+
+function readKey(file: string | undefined): string {
+  const given = process.env['EVALGATE_API_KEY'];
+  if (file === undefined && (given ?? '') !== '') return (given ?? '').trim();
+  if (file === undefined) throw wrongCall('Set EVALGATE_API_KEY, or give a file that holds the key with --key-file.');
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch (error) {
+    throw new CliError(`${file}: ${reasonOf(error)}. Give a file that holds the API key.`);
+  }
+}
+
+const say = (text: string): void => write('stderr', `${text}\n`);
+
+/** Lines on standard error: progress every few seconds, and each wait with its reason. */
+function createReport() {
+  let lastAtMs = 0;
+  let lastIdle = '';
+  const sinceMs = Date.now();
+  let requests = 0;
+  return {
+    wait: (reason: string, delayMs: number): void => {
+      if (delayMs >= 1000) say(`Waiting ${formatDuration(Math.round(delayMs / 1000) * 1000)}: ${reason}`);
+    },
+    progress: ({ phase, done, total, requestsLeft }: Progress, { limits }: ConsumerApi): void => {
+      requests += 1;
+      const nowMs = Date.now();
+      if (nowMs - lastAtMs < PROGRESS_EVERY_MS) return;
+      lastAtMs = nowMs;
+      const measured = (requests * 1000) / Math.max(1, nowMs - sinceMs);
+      say(`${phase}: ${done} of ${total}${leftText(requestsLeft, measured, limits)}`);
+    },
+    idle: (counts: Counts): void => {
+      const text = countsText(counts);
+      if (text !== lastIdle) say(`Up to date: ${text}.`);
+      lastIdle = text;
+    },
+  };
+}
+
+/** How long so many requests take: at the speed so far, and within the key's limits. */
+function leftText(requests: number, perSecond: number, limits: ConsumerApi['limits']): string {
+  if (requests === 0) return '';
+  const { perMinute = Infinity, perHour = Infinity, leftInHour = Infinity } = limits ?? {};
+  // Each further hour brings as many requests as an hour may have.
+  const hours = Math.max(0, Math.ceil((requests - leftInHour) / perHour));
+  const inLastHour = requests - (hours === 0 ? 0 : leftInHour + (hours - 1) * perHour);
+  const seconds = [requests / perSecond, hours * 3600 + (inLastHour / perMinute) * 60];
+  const limit = limits === null ? '' : ` at ${perMinute} a minute and ${perHour} an hour`;
+  const minutes = Math.max(1, Math.ceil(Math.max(...seconds) / 60));
+  return `; ${countText(requests, 'request')} left, about ${formatDuration(minutes * 60_000)}${limit}`;
+}
+
+function countsText({ written, deleted, parts, unreadable }: Counts): string {
+  const damaged = unreadable === 0 ? '' : `, ${countText(unreadable, 'record')} that the store has damaged`;
+  return `${countText(written, 'call')} written, ${deleted} deleted, ${countText(parts, 'part')} read${damaged}`;
+}
+
+function parseUrl(text: string): string {
+  const url = URL.parse(text);
+  if (url === null || !['http:', 'https:'].includes(url.protocol) || url.pathname !== '/' || url.search !== '') {
+    throw new InvalidArgumentError('Allowed: an address such as https://api.example.com, without /v2.');
+  }
+  return url.origin;
+}
+
+function parseParts(text: string): readonly Part[] {
+  const given = text.split(',').map((part) => part.trim());
+  const known = PARTS.filter((part) => given.includes(part));
+  if (known.length !== new Set(given).size)
+    throw new InvalidArgumentError(`Allowed: ${PARTS.join(', ')}, with commas.`);
+  return known;
+}

@@ -1,0 +1,200 @@
+/**
+ * Whatever Redis refuses is shown word for word, in `/readyz`, the log and the metrics, with what to grant or change; a
+ * gateway that may not do what it needs is not ready, or goes on as without Redis.
+ */
+import { createServer } from 'node:net';
+import { afterAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { readinessOf } from '../support/admin.ts';
+import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { listenOnLoopback } from '../support/loopback.ts';
+import { forFile, forTest } from '../support/opened.ts';
+import { anEvaluation } from '../support/records.ts';
+import { connectWhenUp, withClient } from '../support/redis/client.ts';
+import { launchRedis, onHost, type ServerOptions } from '../support/redis/server.ts';
+import { redisSource } from '../support/redis/source.ts';
+import { spawnCluster, type TestRedis } from '../support/redis.ts';
+import { dependency, quotasAreExact, redisIsWell, WITHIN } from '../support/world.ts';
+import { findRedis } from './redis-findings.ts';
+
+async function launch(options: ServerOptions = {}): Promise<TestRedis> {
+  return onHost(await redisSource(), 1, (host, [port = 0]) => launchRedis(host, port, options));
+}
+
+const redis = await forFile(launch());
+const client = await connectWhenUp(redis.url);
+afterAll(() => client.disconnect());
+beforeEach(async () => {
+  await client.flushall();
+  await grant();
+});
+
+const DOCUMENTED = ['on', '>sesame-opens', '~evalgate:*', '&evalgate:*', '+@all', '-@dangerous', '+info'];
+const GRANT = 'grant its user ~evalgate:* &evalgate:* +@all -@dangerous +info, and rename no command';
+
+/** Gives the gateways' user the documented rights, and then takes those. */
+async function grant(...less: readonly string[]): Promise<void> {
+  await client.acl('SETUSER', 'gateway', 'reset', ...DOCUMENTED, ...less);
+}
+
+const USER_URL = redis.url.replace('redis://', 'redis://gateway:sesame-opens@');
+
+const start = (url = USER_URL): Promise<TestGateway> => forTest(startTestGateway({ env: { REDIS_URL: url } }));
+
+const stateIs = (gateway: TestGateway, said: unknown): Promise<void> =>
+  vi.waitFor(async () => expect(await dependency(gateway, 'redis-state')).toEqual(said), WITHIN);
+
+async function metricsOf(gateway: TestGateway): Promise<string> {
+  return (await gateway.admin('GET', '/metrics')).text;
+}
+
+describe.each<[right: string, less: readonly string[], reply: RegExp]>([
+  ['a command of one script', ['-lindex'], /ERR The user executing the script can't run this command or subcommand/],
+  ['a command of heartbeats', ['-zadd'], /ERR The user executing the script can't run this command or subcommand/],
+  ['scripts', ['-evalsha', '-eval'], /NOPERM this user has no permissions to run the 'eval(?:sha)?' command/],
+  ['channels', ['resetchannels'], /ERR The user executing the script can't publish to|ERR .*channels?/],
+  ['messages', ['-subscribe'], /NOPERM this user has no permissions to run the 'subscribe' command/],
+  ['its names', ['resetkeys', '~other:*'], /(?:ERR|NOPERM) .*keys?/],
+])('a user without the right to %s', (_right, less, reply) => {
+  test('keeps gateways from becoming ready, with the reply word for word and the rights to grant', async () => {
+    await grant(...less);
+    const [gateway, other] = [await start(), await start()];
+    for (const one of [gateway, other]) {
+      await stateIs(one, expect.stringMatching(reply));
+      await stateIs(one, expect.stringContaining(GRANT));
+      expect((await readinessOf(one)).status).toBe('starting');
+    }
+    const replies = await Promise.all(
+      Array.from({ length: 10 }, async () => gateway.get('/v2/key', { key: `evg_${'0'.repeat(38)}` })),
+    );
+    expect(replies.filter(({ status }) => status === 200)).toEqual([]);
+    await vi.waitFor(() => expect(gateway.logLines.join('')).toMatch(reply), WITHIN);
+    expect(await metricsOf(gateway)).toMatch(new RegExp(`^evalgate_redis_refusal\\{.*${reply.source}.*\\} 1$`, 'm'));
+    for (const text of [...gateway.logLines, await metricsOf(gateway)]) expect(text).not.toMatch(/sesame|delete/i);
+    await grant();
+    for (const one of [gateway, other]) await redisIsWell(one);
+    expect((await readinessOf(gateway)).status).toBe('ready');
+  });
+
+  test('is found by the doctor, with its reply and the rights to grant', async () => {
+    await grant(...less);
+    const { found } = await findRedis({ REDIS_URL: USER_URL });
+    const failures = found.filter(({ status }) => status === 'fail');
+    expect(failures.map(({ advice }) => advice)).toEqual([
+      'Give its user these rights: ACL SETUSER name ~evalgate:* &evalgate:* +@all -@dangerous +info',
+    ]);
+    expect(failures[0]?.message).toMatch(reply);
+  });
+});
+
+test('a right that is taken from gateways that run: limits are shared as without Redis, and no quota is blamed', async () => {
+  const [gateway, other] = [await start(), await start()];
+  gateway.store.put({ evaluations: [anEvaluation()] });
+  for (const one of [gateway, other]) await quotasAreExact(one);
+  await vi.waitFor(async () => {
+    expect((await gateway.admin('GET', '/api/fleet')).json).toMatchObject({ members: [{}, {}] });
+    expect((await other.admin('GET', '/api/fleet')).json).toMatchObject({ members: [{}, {}] });
+  }, WITHIN);
+  const key = await gateway.issueKey({ perMinute: 6 });
+  for (const one of [gateway, other]) expect((await one.get('/v2/key', { key })).status).toBe(200);
+  await grant('-lindex', '-llen');
+  const asked = await Promise.all(
+    [gateway, other].flatMap((one) => Array.from({ length: 10 }, () => one.get('/v2/calls', { key }))),
+  );
+  // Each its half.
+  expect(asked.filter(({ status }) => status !== 429).length).toBeLessThanOrEqual(6);
+  for (const one of [gateway, other]) {
+    await stateIs(one, expect.stringContaining("ERR The user executing the script can't run this command"));
+    expect(await dependency(one, 'quota')).toMatch(/^degraded: Redis does not decide/);
+    expect(one.logLines.join('')).not.toMatch(/one quota|delete/i);
+  }
+  await grant();
+  for (const one of [gateway, other]) await redisIsWell(one);
+});
+
+test.each([
+  ['EVALSHA', 'ERR unknown command'],
+  ['LINDEX', 'ERR Unknown Redis command called from script'],
+])('a renamed %s is reported as what Redis says', async (command, reply) => {
+  const renamed = await forTest(launch({ config: [`rename-command ${command} ""`] }));
+  const gateway = await start(renamed.url);
+  await stateIs(gateway, expect.stringContaining(reply));
+  await stateIs(gateway, expect.stringContaining('rename no command'));
+  expect((await readinessOf(gateway)).status).toBe('starting');
+});
+
+test('a renamed CLIENT changes nothing', async () => {
+  const renamed = await forTest(launch({ config: ['rename-command CLIENT ""'] }));
+  const gateway = await start(renamed.url);
+  await redisIsWell(gateway);
+  expect((await readinessOf(gateway)).status).toBe('ready');
+});
+
+describe('a Cluster', () => {
+  test('that is named as a single server', async () => {
+    const cluster = await forTest(spawnCluster());
+    const url = cluster.servers[0] ?? '';
+    const gateway = await start(url);
+    const said =
+      /is a node of a Cluster, and holds only some of the keys \(MOVED .*\): begin REDIS_URL with redis\+cluster:\/\//;
+    await stateIs(gateway, expect.stringMatching(said));
+    expect((await readinessOf(gateway)).status).toBe('starting');
+    const { found } = await findRedis({ REDIS_URL: url });
+    expect(found.map(({ advice }) => advice)).toEqual([
+      'It is a node of a Cluster: begin REDIS_URL with redis+cluster:// or rediss+cluster://.',
+    ]);
+  });
+});
+
+test('a Cluster whose nodes do not say at which host they are is asked where it was found', async () => {
+  const config = ['cluster-preferred-endpoint-type unknown-endpoint'];
+  const cluster = await forTest(spawnCluster({ config }));
+  const gateway = await start(cluster.url);
+  gateway.store.put({ evaluations: [anEvaluation()] });
+  await redisIsWell(gateway);
+  const key = await gateway.issueKey();
+  expect((await gateway.get('/v2/calls', { key })).status).toBe(200);
+  await quotasAreExact(gateway);
+  const { ok, found } = await findRedis({ REDIS_URL: cluster.url });
+  expect([ok, found.filter(({ status }) => status === 'fail').map(({ message }) => message)]).toEqual([
+    false,
+    ['REDIS_URL: loses all API keys when it restarts: it saves nothing'],
+  ]);
+  // The slots move, and a redirection names a port only.
+  const slot = await withClient(cluster.servers[0] ?? '', (one) => one.cluster('KEYSLOT', '{keys}'));
+  const from = await cluster.ownerOf(slot);
+  const to = cluster.primaries.find((one) => one !== from) ?? from;
+  await cluster.beginMove(slot, to);
+  await cluster.endMove(slot, to);
+  expect(await gateway.issueKey()).not.toBe(key);
+  await redisIsWell(gateway);
+});
+
+describe('what Redis says while it refuses connections', () => {
+  test('is kept: too many clients', async () => {
+    const full = await forTest(launch());
+    const gateway = await start(full.url);
+    await redisIsWell(gateway);
+    const admin = await connectWhenUp(full.url);
+    onTestFinished(() => admin.disconnect());
+    await admin.config('SET', 'maxclients', '1');
+    await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    const said = 'refuses the connection (ERR max number of clients reached)';
+    await stateIs(gateway, expect.stringContaining(said));
+    await vi.waitFor(() => expect(gateway.logLines.join('')).toContain('max number of clients'), WITHIN);
+    const late = await start(`${full.url}/3`);
+    await stateIs(late, expect.stringContaining(said));
+    const { found } = await findRedis({ REDIS_URL: full.url });
+    expect(found[0]?.message).toContain('ERR max number of clients reached');
+    expect(found[0]?.advice).toBe('See maxclients and protected-mode there, and its log.');
+    await admin.config('SET', 'maxclients', '1000');
+    for (const one of [gateway, late]) await redisIsWell(one);
+  });
+
+  test.each(['redis://', 'redis+cluster://'])('is kept: protected mode, %s', async (scheme) => {
+    const reply = 'DENIED Redis is running in protected mode because protected mode is enabled.';
+    const server = createServer((socket) => void socket.end(`-${reply}\r\n`));
+    const { port } = await forTest(listenOnLoopback(server));
+    const gateway = await start(`${scheme}127.0.0.1:${port}`);
+    await stateIs(gateway, expect.stringContaining(`refuses the connection (${reply})`));
+  });
+});
