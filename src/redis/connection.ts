@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { messageOf } from '../log/error.ts';
 import type { RedisAddress } from './address.ts';
-import { NotSentError, RedisTimeoutError, replyCode } from './errors.ts';
+import { ConnectionLostError, NotSentError, RedisTimeoutError, replyCode } from './errors.ts';
 import { ConnectionHealth, ConnectionTrial, reasonOf } from './health.ts';
 import { channelName, trialKeys } from './names.ts';
 import {
@@ -167,7 +167,9 @@ export class RedisLink extends ConnectionHealth<Connection> {
 
   /** What Redis refuses of all that a gateway needs, whether it answers otherwise or not; null if nothing. */
   get refusal(): Refusal | null {
-    const refused = this.isUp() ? (this.#refused?.error ?? null) : this.downReason;
+    // A connection that was lost without a word says nothing new.
+    const isNews = !this.isUp() && !(this.downReason instanceof ConnectionLostError);
+    const refused = isNews ? this.downReason : (this.#refused?.error ?? null);
     return refusalOf(refused, this) ?? (this.subscriber.isUp() ? null : refusalOf(this.subscriber.downReason, this));
   }
 

@@ -63,15 +63,16 @@ test.each([
   async (method, path, body, asked) => {
     const { keyId, token } = await a.issue();
     const before = await auditOf(a);
-    await whileWritesWait(async () => {
-      // If a write of the gateway's own has timed out first, the change is not even sent until Redis has answered again.
-      await vi.waitFor(async () => {
+    // If a write of the gateway's own has timed out first, the change is not even sent.
+    await vi.waitFor(async () => {
+      await isWell(a);
+      await whileWritesWait(async () => {
         const reply = await a.admin(method, path.replace('ID', keyId), body);
         expect([reply.status, messageOf(reply)]).toEqual([503, UNKNOWN]);
-      }, WITHIN);
-      // It stands in the audit here before it can be written.
-      expect((await auditOf(a))[0]).toMatchObject({ who: 'alice', from: null, to: { outcome: 'unknown', asked } });
-    });
+        // It stands in the audit here before it can be written.
+        expect((await auditOf(a))[0]).toMatchObject({ who: 'alice', from: null, to: { outcome: 'unknown', asked } });
+      });
+    }, WITHIN);
     expect(logOf(a, 'admin request failed').at(-1)).toMatchObject({
       level: 'error',
       status: 503,
@@ -88,15 +89,16 @@ test.each([
 
 test('entries recorded while nothing can be written are there once afterwards, and push nothing out', async () => {
   await a.issue({ name: 'before' });
-  await whileWritesWait(async () => {
-    await vi.waitFor(async () => {
+  await vi.waitFor(async () => {
+    await isWell(a);
+    await whileWritesWait(async () => {
       expect(messageOf(await a.admin('PUT', '/api/cache/maintenance', { for: '1s' }))).toBe(UNKNOWN);
-    }, WITHIN);
-    // A later change can't even be sent until Redis writes again.
-    await vi.waitFor(async () => {
-      expect(messageOf(await a.admin('PUT', '/api/cache/maintenance', { for: '2s' }))).toBe(NOT_MADE);
-    }, WITHIN);
-  });
+      // A later change can't even be sent until Redis writes again.
+      await vi.waitFor(async () => {
+        expect(messageOf(await a.admin('PUT', '/api/cache/maintenance', { for: '2s' }))).toBe(NOT_MADE);
+      }, WITHIN);
+    });
+  }, WITHIN);
   await isWell(a);
   await a.admin('POST', '/api/cache/purge', { tags: ['all'] });
   await vi.waitFor(async () => expect((await auditOf(b))[0]).toMatchObject({ action: 'cache.purge' }), WITHIN);
