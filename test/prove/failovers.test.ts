@@ -10,6 +10,8 @@ import { withClient } from '../support/redis/client.ts';
 import { spawnCluster, spawnSentinels, type TestRedis } from '../support/redis.ts';
 import { count, mostWithin, ms, prove } from './bar.ts';
 
+/** How often each primary is killed; failovers differ by what clients are just doing. */
+const ROUNDS = Number(process.env['PROVE_FAILOVERS'] ?? 1);
 const GATEWAYS = 2;
 const PER_SECOND = 60;
 const LIMIT = 60;
@@ -92,10 +94,13 @@ function admittedOf(samples: readonly Sample[]): number {
   return samples.filter(({ tag, status }) => tag === 'limited' && status === 200).length;
 }
 
-test.for([
+const KINDS = [
   { name: 'Sentinels', start: ofSentinels },
   { name: 'Cluster of 3 with replicas', start: ofCluster },
-])('$name', async ({ name, start }, context) => {
+];
+const CASES = KINDS.flatMap((kind) => Array.from({ length: ROUNDS }, (_, round) => ({ ...kind, round: round + 1 })));
+
+test.for(CASES)('$name, round $round', async ({ name, start }, context) => {
   const { redis, kill, replaced } = await start();
   onTestFinished(() => redis.close());
   const fleet = await forTest(Fleet.start({ gateways: GATEWAYS, env: { REDIS_URL: redis.url, LOG_LEVEL: 'fatal' } }));
