@@ -27,6 +27,7 @@ import { beforeDeadline } from './request-wait.ts';
 import { runOn } from './script.ts';
 import { SentinelWatch } from './sentinels.ts';
 import { TRIALS } from './trial.ts';
+import { ValueLimit, ValueTooLargeError } from './value-limit.ts';
 
 /** `state`: keys, quotas, the purge log and all that operators set. `cache`: only the response cache. */
 export type RedisRole = 'state' | 'cache';
@@ -75,6 +76,8 @@ export class RedisLink extends ConnectionHealth<Connection> {
   readonly db: number;
   /** For messages, on a connection of its own that can be lost while `client` is up. */
   readonly subscriber: RedisSubscriber;
+  /** How large a value Redis takes. */
+  readonly values = new ValueLimit();
   readonly #onCommand: RedisLinkOptions['onCommand'];
   readonly #timeoutListeners = new Set<() => void>();
   readonly #refusalListeners = new Set<() => void>();
@@ -255,6 +258,7 @@ export class RedisLink extends ConnectionHealth<Connection> {
     }
     if (this.#refused !== null && performance.now() - this.#refused.atMs < REFUSED_FOR_MS) return;
     this.#tried.add(connection);
+    void this.values.read(connection.servers());
     this.#refused = null;
     this.#reportRefusal();
   }
@@ -270,12 +274,14 @@ export class RedisLink extends ConnectionHealth<Connection> {
   /**
    * Runs commands, for everything else. Rejects with NotSentError at once while Redis is down, and with RedisTimeoutError
    * after `timeoutMs` without an answer; then Redis counts as down until a probe is answered in time, so that nothing else
-   * waits for it (R6: a request waits for Redis once, and for a bounded time).
+   * waits for it (R6: a request waits for Redis once, and for a bounded time). Rejects with ValueTooLargeError at once if
+   * `largestBytes`, the size of the largest value that is sent, is more than Redis takes.
    *
    * ioredis's diagnostics channel names server and database, which does not distinguish the two roles if they share one
    * Redis; so commands are timed here.
    */
-  async run<T>(send: (client: RedisClient) => Promise<T>): Promise<T> {
+  async run<T>(send: (client: RedisClient) => Promise<T>, largestBytes = 0): Promise<T> {
+    if (!this.values.takes(largestBytes)) throw new ValueTooLargeError(largestBytes);
     // While one node of a Cluster is down, the others still answer for their keys.
     const canSend = this.isReady() && (this.kind === 'cluster' || super.isUp());
     if (this.#isInDoubt || !canSend) {
@@ -301,7 +307,8 @@ export class RedisLink extends ConnectionHealth<Connection> {
       }
       const reason = reasonOf(error);
       report(replyCode(error) === null ? 'lost' : 'refused');
-      this.#noteRefusal(reason);
+      // What is about one value is no refusal of others.
+      if (!this.values.learn(largestBytes, reason)) this.#noteRefusal(reason);
       throw reason;
     }
   }

@@ -1,6 +1,7 @@
 /** Lua scripts, as commands that ioredis defines: it sends their digest, and their text if Redis does not know them. */
 import type { Result } from 'ioredis';
 import type { RedisClient } from './open-connection.ts';
+import { largestOf } from './value-limit.ts';
 
 export type ScriptArgument = string | number | Buffer;
 
@@ -26,7 +27,7 @@ export interface ScriptCall {
 
 /** The part of a `RedisLink` that sends commands. */
 interface Runs {
-  readonly run: <T>(send: (client: RedisClient) => Promise<T>) => Promise<T>;
+  readonly run: <T>(send: (client: RedisClient) => Promise<T>, largestBytes: number) => Promise<T>;
 }
 
 /** `name` is only for ioredis: no two scripts have the same. */
@@ -44,7 +45,7 @@ export function runScript(
   call: ScriptCall,
   variant: '' | 'Buffer' = '',
 ): Promise<unknown> {
-  return redis.run((client) => runOn(client, script, call, variant));
+  return redis.run((client) => runOn(client, script, call, variant), largestOf(call.args));
 }
 
 /** The same on one connection, whether Redis counts as up or not. Rejects as ioredis does. */

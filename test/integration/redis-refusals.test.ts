@@ -2,13 +2,14 @@
  * Whatever Redis refuses is shown word for word, in `/readyz`, the log and the metrics, with what to grant or change; a
  * gateway that may not do what it needs is not ready, or goes on as without Redis.
  */
+import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:net';
 import { afterAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { readinessOf } from '../support/admin.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { listenOnLoopback } from '../support/loopback.ts';
 import { forFile, forTest } from '../support/opened.ts';
-import { anEvaluation } from '../support/records.ts';
+import { anEvaluation, aTranscript } from '../support/records.ts';
 import { connectWhenUp, withClient } from '../support/redis/client.ts';
 import { launchRedis, onHost, type ServerOptions } from '../support/redis/server.ts';
 import { redisSource } from '../support/redis/source.ts';
@@ -167,6 +168,54 @@ test('a Cluster whose nodes do not say at which host they are is asked where it 
   await cluster.endMove(slot, to);
   expect(await gateway.issueKey()).not.toBe(key);
   await redisIsWell(gateway);
+});
+
+describe('a value that Redis refuses for its size', () => {
+  const CALLS = Array.from({ length: 3 }, (_, i) => `ev_large_${i}`);
+  const PATHS = CALLS.map((id) => `/v2/calls/${id}/transcript`);
+
+  async function read(url: string) {
+    const small = await forTest(launch({ config: ['proto-max-bulk-len 1048576'] }));
+    const admin = await connectWhenUp(small.url);
+    onTestFinished(() => admin.disconnect());
+    await admin.acl('SETUSER', 'gateway', 'reset', ...DOCUMENTED);
+    const gateway = await start(small.url.replace('redis://', url));
+    gateway.store.put({
+      evaluations: CALLS.map((id) => anEvaluation({ _id: id })),
+      // It is no smaller when it is compressed.
+      transcripts: CALLS.map((id) =>
+        aTranscript({ evaluationId: id, body: randomBytes(2_500_000).toString('base64') }),
+      ),
+    });
+    await redisIsWell(gateway);
+    const key = await gateway.issueKey();
+    const ids = async (): Promise<readonly string[]> =>
+      [...String(await admin.call('CLIENT', 'LIST')).matchAll(/^id=(\d+) .* name=evalgate-cache /gm)].map(
+        ([, id = '']) => id,
+      );
+    const before = await ids();
+    const statuses: number[] = [];
+    for (const path of PATHS) statuses.push((await gateway.get(path, { key })).status);
+    expect(statuses).toEqual([200, 200, 200]);
+    return { gateway, before, after: await ids(), key, ids };
+  }
+
+  test('costs no connection', async () => {
+    const { gateway, before, after } = await read('redis://');
+    expect(after).toEqual(before);
+    expect(await dependency(gateway, 'redis-cache')).toMatch(/^ok/);
+  });
+
+  test('costs one connection of a user who may not read the limit, and is not tried again', async () => {
+    const { gateway, before, key, ids } = await read('redis://gateway:sesame-opens@');
+    await redisIsWell(gateway);
+    const after = await ids();
+    expect(before.length + after.length).toBe(2);
+    await gateway.admin('POST', '/api/cache/purge', { tags: ['all'] });
+    for (const path of PATHS) expect((await gateway.get(path, { key })).status).toBe(200);
+    expect(await ids()).toEqual(after);
+    expect(gateway.logLines.join('')).not.toContain('Redis refuses');
+  });
 });
 
 describe('what Redis says while it refuses connections', () => {

@@ -12,6 +12,7 @@
 import { z } from 'zod';
 import type { RedisLink } from '../../redis/connection.ts';
 import { defineScript, type RedisScript, runScript, type ScriptArgument } from '../../redis/script.ts';
+import { largestOf } from '../../redis/value-limit.ts';
 import type { Timers } from '../../time/timers.ts';
 import { redisSpan } from '../../tracing/spans.ts';
 import { isStoreErrorKind, type StoreErrorKind } from '../../upstream/store-error.ts';
@@ -190,12 +191,16 @@ export class RedisLease implements Lease {
    * copies; those who have none notice nothing.
    */
   async complete(completed: Completed): Promise<Completion> {
-    const { names } = this.#parts;
+    const { names, cache } = this.#parts;
     const args = await this.#completionArgs(completed).catch(async (error: unknown) => {
       // An answer that cannot be written must not leave a lease that is renewed for ever.
       await this.release();
       throw error;
     });
+    if (!cache.values.takes(largestOf(args))) {
+      await this.release();
+      return 'unshared';
+    }
     const reply = await redisSpan('cache', 'EVALSHA entry', this.#end(COMPLETE, [names.entry, names.negative], args));
     if (reply === LOST) return 'lost';
     if (reply === OVERTAKEN) return 'overtaken';

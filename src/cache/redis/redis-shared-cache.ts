@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../time/clock.ts';
 import { defineScript, runScript } from '../../redis/script.ts';
+import { largestOf } from '../../redis/value-limit.ts';
 import { redisSpan } from '../../tracing/spans.ts';
 import { type Keyed, type Measured, type StoredEntry, workspaceIn } from '../entry.ts';
 import type { MemoryTier } from '../memory-tier.ts';
@@ -152,6 +153,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
         const isOnlyReplaced = budget.isOver && answer.kind === 'found';
         const place = this.#placeOf(key);
         const args = [...(await encodeEntry(place, stored, ttl)), requestedAtMs, Number(isOnlyReplaced)];
+        if (!link.values.takes(largestOf(args))) return;
         // No lease guards it: a process that was stopped may come so late that a purge of it is forgotten.
         if (clock.nowMs() - requestedAtMs < LATE_MS) await runScript(link, BACKFILL, { keys: [place.name], args });
       }),
