@@ -7,6 +7,7 @@ import { memoryBackend } from './backend/memory.ts';
 import { openRedisBackend } from './backend/redis.ts';
 import { holdingOf } from './cache/erase.ts';
 import { MemoryTier } from './cache/memory-tier.ts';
+import { noteForbiddenAddress } from './operations/key-changes.ts';
 import { ReadThrough } from './cache/read-through.ts';
 import { UNSHARED } from './cache/shared-cache.ts';
 import { TtlPolicy } from './cache/ttl-policy.ts';
@@ -98,7 +99,10 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   };
   const hooks = {
     store: storeHooks(reporting, upstream.degradedPercent, onListed),
-    http: httpHooks(reporting, requestLog, config.objectives, (report) => backend.stats.countRequest(report)),
+    http: httpHooks(reporting, requestLog, config.objectives, (report) => {
+      backend.stats.countRequest(report);
+      noteForbiddenAddress(backend.audit, report);
+    }),
   };
   const ttl = new TtlPolicy(clock, config.cache.classes);
   const maintenance = createMaintenance(health, clock, timers);

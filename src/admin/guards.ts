@@ -182,31 +182,24 @@ function tooManyWrongTokens(waitSeconds: number): AdminError {
   );
 }
 
-/** A refusal of the same caller at the same route is audited once in this time; the log has each. */
-const REFUSAL_AUDITED_EVERY_MS = 3_600_000;
-
-/** The endpoints, each only for callers whose role allows it: others get 403, which goes into the audit. */
-export function authorized({ audit, clock }: AdminOptions, endpoints: readonly Endpoint[]): readonly Endpoint[] {
-  /** When a refusal was last audited, by caller and route. Only a caller with a token is in it. */
-  const auditedAtMs = new Map<string, number>();
+/**
+ * The endpoints, each only for callers whose role allows it: others get 403. The log has each, the audit one an hour per caller
+ * and route.
+ */
+export function authorized({ audit }: AdminOptions, endpoints: readonly Endpoint[]): readonly Endpoint[] {
   return endpoints.map(({ route, handle }) => ({
     route,
     handle: async (ctx) => {
       const { name, role } = callerOf(ctx);
       if (route.roles === null || route.roles.includes(role)) return handle(ctx);
       const target = `${route.method} ${route.path}`;
-      const refusal = `${name} ${target}`;
-      const nowMs = clock.nowMs();
-      if (nowMs - (auditedAtMs.get(refusal) ?? Number.NEGATIVE_INFINITY) >= REFUSAL_AUDITED_EVERY_MS) {
-        auditedAtMs.set(refusal, nowMs);
-        await audit.record({
-          who: name,
-          action: 'access.refuse',
-          target,
-          from: null,
-          to: { role, needs: route.roles },
-        });
-      }
+      await audit.recordHourly({
+        who: name,
+        action: 'access.refuse',
+        target,
+        from: null,
+        to: { role, needs: route.roles },
+      });
       throw new AdminError(
         403,
         `The token of ${name} has the role ${role}, which does not allow ${target}: that takes the role ${route.roles.join(' or ')}. Use a token with such a role.`,

@@ -41,7 +41,7 @@ export const currentKeyRoute = {
   path: '/key',
   scope: null,
   quota: 'none',
-  forbidden: 'This API key may not be used: it is deprecated, revoked or expired.',
+  forbidden: 'This API key may not be used: it is deprecated, revoked, expired, or bound to other addresses.',
   notFound: 'There is no such key.',
   parseRequest: null,
   answer: showCurrentKey,

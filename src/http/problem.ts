@@ -19,6 +19,7 @@ export const ERROR_CODES = {
   key_invalid: { status: 401, meaning: 'The API key was never issued, or is not sent as `Bearer`.' },
   too_many_failures: { status: 401, meaning: 'Too many requests from this address had no valid key.' },
   key_inactive: { status: 403, meaning: 'The key is deprecated, revoked or expired.' },
+  address_forbidden: { status: 403, meaning: 'The key is bound to addresses, and the request comes from another.' },
   scope_missing: { status: 403, meaning: 'The key lacks the scope of the operation.' },
   workspace_forbidden: { status: 403, meaning: "The workspace asked for is not among the key's." },
   not_found: {
@@ -84,7 +85,9 @@ export function notFound(reason?: string): Problem {
 }
 
 /** A route's 403: one text, whatever its reason (K7). */
-export function forbidden(code: 'key_inactive' | 'scope_missing' | 'workspace_forbidden', reason: string): Problem {
+type ForbiddenCode = { [C in ErrorCode]: (typeof ERROR_CODES)[C]['status'] extends 403 ? C : never }[ErrorCode];
+
+export function forbidden(code: ForbiddenCode, reason: string): Problem {
   return new Problem(code, null, { reason: `forbidden: ${reason}` });
 }
 

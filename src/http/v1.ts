@@ -43,7 +43,7 @@ const reports = {
   scope: 'reports.read',
   quota: 'counted',
   forbidden:
-    'This API key may not read reports here: it must be active, hold the scope reports.read, and belong to the workspace.',
+    'This API key may not read reports here: it must be active, hold the scope reports.read, belong to the workspace, and come from an address that it allows.',
 } as const;
 
 /** S1: a single read of v1 has no 400. */

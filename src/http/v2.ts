@@ -77,7 +77,7 @@ const calls = {
   scope: 'calls.read',
   quota: 'counted',
   forbidden:
-    'This API key may not read calls here: it must be active, hold the scope calls.read, and be allowed the workspace.',
+    'This API key may not read calls here: it must be active, hold the scope calls.read, be allowed the workspace, and come from an address that it allows.',
 } as const;
 const call = {
   ...calls,
@@ -203,7 +203,8 @@ const getScorecardRubric = readRoute({
   name: 'getScorecardRubric',
   path: '/scorecards/:scorecardId/rubric',
   scope: 'coaching.read',
-  forbidden: 'This API key may not read rubrics: it must be active and hold the scope coaching.read.',
+  forbidden:
+    'This API key may not read rubrics: it must be active, hold the scope coaching.read, and come from an address that it allows.',
   resource: RESOURCES.rubric,
   parse: recordParser('scorecardId'),
   represent: rendered(toRubricBody),

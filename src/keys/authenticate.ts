@@ -1,9 +1,12 @@
-/** From an `Authorization` header to an active key (K4: no valid credential is 401; K9: failures are counted per address). */
+/**
+ * From an `Authorization` header to an active key (K4: no valid credential is 401; K9: failures are counted per address; K11: a
+ * key may be bound to addresses).
+ */
 import { LRUCache } from 'lru-cache';
 import { FairQueue } from '../shares/shares.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
-import { addressKey } from './client-address.ts';
+import { addressKey, isInSubnets } from './client-address.ts';
 import { type ApiKey, isActive, type KeyHash, RegistryUnavailableError } from './key.ts';
 import type { KeyLookup } from './registry.ts';
 import type { RequestLimiter } from './request-limiter.ts';
@@ -24,6 +27,8 @@ export type AuthResult =
   | { readonly kind: 'active'; readonly key: ApiKey }
   /** Deprecated, revoked or expired. Counts neither as a use nor as a failure. */
   | { readonly kind: 'inactive'; readonly key: ApiKey }
+  /** Active, and bound to other addresses (K11). No use, but a failure of the address. */
+  | { readonly kind: 'address-forbidden'; readonly key: ApiKey }
   /** No valid credential. `retryAfterSeconds` is a number only with `too-many-failures`. */
   | {
       readonly kind: 'unauthenticated';
@@ -37,7 +42,7 @@ export type AuthResult =
 
 export interface Credentials {
   readonly authorization: string | undefined;
-  /** The client's address. Called only if there is no valid token or its key must be looked up. */
+  /** The client's address. Called only if there is no valid token, or its key must be looked up or is bound to addresses. */
   readonly address: () => string;
 }
 
@@ -63,7 +68,8 @@ const GOOD_STEP_MS = 60_000;
 
 /**
  * An address that has used up its failures gets no further look-up until the minute is over. Keys that are known to be
- * issued are served from it all the same (K9: failures are counted per address, and a look-up that succeeds was none).
+ * issued are served from it all the same (K9: failures are counted per address, and a look-up that succeeds was none), unless
+ * they are bound to other addresses (K11).
  */
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
@@ -82,49 +88,51 @@ export class Authenticator {
     if ('fault' in bearer) return this.#countFailure(bearer.fault, addressKey(address()));
     const hash = hashToken(bearer.token);
     const known = registry.peek(hash);
-    if (known !== undefined) return this.#accept(hash, known);
+    if (known !== undefined) return this.#accept(known, address);
     // The hash of an issued key cannot be guessed, so its look-up will not be a failure.
-    const look = registry.isIssued(hash) ? this.#find(hash, null) : this.#lookUp(hash, addressKey(address()));
+    const look = registry.isIssued(hash) ? this.#find(hash, address, false) : this.#lookUp(hash, address);
     return this.#withFormerKey(hash, look);
   }
 
   /** The key as it is now: at once if this process knows it. One that is gone was lost, which is nobody's failure. */
-  renew({ hash }: ApiKey): AuthResult | Promise<AuthResult> {
+  renew({ hash }: ApiKey, address: () => string): AuthResult | Promise<AuthResult> {
     const known = this.#options.registry.peek(hash);
-    return known === undefined ? this.#withFormerKey(hash, this.#find(hash, null)) : this.#accept(hash, known);
+    if (known !== undefined) return this.#accept(known, address);
+    return this.#withFormerKey(hash, this.#find(hash, address, false));
   }
 
   /** Looks up a key that may never have been issued, once it is the address's turn. */
-  async #lookUp(hash: KeyHash, address: string): Promise<AuthResult> {
+  async #lookUp(hash: KeyHash, address: () => string): Promise<AuthResult> {
     const { registry, failures } = this.#options;
-    const release = await this.#lookUps.acquire({ holder: address, waitMs: LOOK_UP_WAIT_MS });
+    const holder = addressKey(address());
+    const release = await this.#lookUps.acquire({ holder, waitMs: LOOK_UP_WAIT_MS });
     if (typeof release === 'string') {
       return { kind: 'unavailable', cause: new RegistryUnavailableError(`Too many keys to look up (${release}).`) };
     }
     try {
       // Another request may have looked the key up meanwhile.
       const known = registry.peek(hash);
-      if (known !== undefined) return this.#accept(hash, known);
-      const waitSeconds = await failures.wait(address);
+      if (known !== undefined) return await this.#accept(known, address);
+      const waitSeconds = await failures.wait(holder);
       if (waitSeconds !== null) return unauthenticated('too-many-failures', waitSeconds);
-      return await this.#find(hash, address);
+      return await this.#find(hash, address, true);
     } finally {
       release();
     }
   }
 
-  /** `address`: where a failure is counted; null for a key that is known to be issued. */
-  async #find(hash: KeyHash, address: string | null): Promise<AuthResult> {
+  /** `isGuess`: the key may never have been issued, and that is then a failure of the address. */
+  async #find(hash: KeyHash, address: () => string, isGuess: boolean): Promise<AuthResult> {
     const { registry } = this.#options;
     try {
       const key = await registry.find(hash);
-      if (key !== null) return this.#accept(hash, key);
+      if (key !== null) return await this.#accept(key, address);
     } catch (error) {
       // Not the client's failure.
       if (error instanceof RegistryUnavailableError) return { kind: 'unavailable', cause: error };
       throw error;
     }
-    return address === null ? unauthenticated('unknown') : this.#countFailure('unknown', address);
+    return isGuess ? this.#countFailure('unknown', addressKey(address())) : unauthenticated('unknown');
   }
 
   async #countFailure(reason: AuthFailure, address: string): Promise<AuthResult> {
@@ -132,14 +140,24 @@ export class Authenticator {
     return waitSeconds === null ? unauthenticated(reason) : unauthenticated('too-many-failures', waitSeconds);
   }
 
-  #accept(hash: KeyHash, key: ApiKey): AuthResult {
+  #accept(key: ApiKey, address: () => string): AuthResult | Promise<AuthResult> {
     const { registry, clock } = this.#options;
+    const { hash, from } = key;
     const nowMs = clock.nowMs();
     if (!isActive(key, nowMs)) return { kind: 'inactive', key };
+    if (from !== undefined && !isInSubnets(address(), from)) return this.#refuseAddress(key, address());
     registry.touch(key);
     const atMs = this.#good.get(hash)?.atMs ?? Number.NEGATIVE_INFINITY;
     if (nowMs - atMs >= GOOD_STEP_MS) this.#good.set(hash, { keyId: key.keyId, atMs: nowMs });
     return { kind: 'active', key };
+  }
+
+  /** Whoever holds a bound key elsewhere may have stolen it, and is held to the limit of failures, too. */
+  async #refuseAddress(key: ApiKey, address: string): Promise<AuthResult> {
+    const waitSeconds = await this.#options.failures.consume(addressKey(address));
+    return waitSeconds === null
+      ? { kind: 'address-forbidden', key }
+      : unauthenticated('too-many-failures', waitSeconds);
   }
 
   /** The result of a look-up, which names the key if it is not valid now, and was good within the hour. */

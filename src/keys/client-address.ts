@@ -40,19 +40,57 @@ function parseForwarded(entry: string): Address | null {
 /** One list per family: Node counts an IPv4 address among the subnets of IPv6 that hold its mapped form, such as `::/0`. */
 type Subnets = Readonly<Record<Address['family'], BlockList>>;
 
-function addSubnet(subnets: Subnets, cidr: string): void {
+interface Subnet {
+  readonly address: Address;
+  readonly prefix: number;
+}
+
+/** A subnet (`10.0.0.0/8`) or a single address; null for text that is neither. */
+function readSubnet(cidr: string): Subnet | null {
   const [base = '', bits, ...rest] = cidr.split('/');
   const address = parseAddress(base);
   const isMapped = address?.family === 'ipv4' && base.includes(':');
   const maxBits = address?.family === 'ipv4' && !isMapped ? 32 : 128;
   const prefix = bits === undefined ? maxBits : /^\d{1,3}$/.test(bits) ? Number(bits) : Number.NaN;
   const minBits = isMapped ? MAPPED_BITS : 0;
-  if (address === null || rest.length > 0 || !(prefix >= minBits && prefix <= maxBits)) {
-    throw new RangeError(
-      `"${cidr}" is no subnet: write an address and a prefix length, such as 10.0.0.0/8 or fd00::/8.`,
-    );
+  if (address === null || rest.length > 0 || !(prefix >= minBits && prefix <= maxBits)) return null;
+  return { address, prefix: prefix - minBits };
+}
+
+/** A subnet or a single address in the one form in which it is stored and shown, `10.0.0.0/8`; null for text that is neither. */
+export function canonicalSubnet(cidr: string): string | null {
+  const subnet = readSubnet(cidr);
+  return subnet && `${subnet.address.text}/${subnet.prefix}`;
+}
+
+/** Throws RangeError that names the first that is neither a subnet nor an address. */
+function subnetsOf(cidrs: readonly string[]): Subnets {
+  const subnets: Subnets = { ipv4: new BlockList(), ipv6: new BlockList() };
+  for (const cidr of cidrs) {
+    const subnet = readSubnet(cidr);
+    if (subnet === null) {
+      throw new RangeError(
+        `"${cidr}" is no subnet: write an address and a prefix length, such as 10.0.0.0/8 or fd00::/8.`,
+      );
+    }
+    const { text, family } = subnet.address;
+    subnets[family].addSubnet(text, subnet.prefix, family);
   }
-  subnets[address.family].addSubnet(address.text, prefix - minBits, address.family);
+  return subnets;
+}
+
+/** Made once for each list of a key: copies of a key share it. */
+const subnetsOfKeys = new WeakMap<readonly string[], Subnets>();
+
+/**
+ * Whether a client's address, as `createClientAddress` gives it, lies in one of the subnets (K11: a key may be bound to
+ * addresses). `unknown` lies in none.
+ */
+export function isInSubnets(address: string, cidrs: readonly string[]): boolean {
+  const subnets = subnetsOfKeys.get(cidrs) ?? subnetsOf(cidrs);
+  subnetsOfKeys.set(cidrs, subnets);
+  const client = parseAddress(address);
+  return client !== null && subnets[client.family].check(client.text, client.family);
 }
 
 /**
@@ -68,8 +106,7 @@ function addSubnet(subnets: Subnets, cidr: string): void {
 export function createClientAddress(
   trustedProxies: readonly string[],
 ): (ctx: { readonly req: IncomingMessage }) => string {
-  const subnets: Subnets = { ipv4: new BlockList(), ipv6: new BlockList() };
-  for (const cidr of trustedProxies) addSubnet(subnets, cidr);
+  const subnets = subnetsOf(trustedProxies);
   const isTrusted = ({ text, family }: Address): boolean => subnets[family].check(text, family);
 
   return ({ req }) => {

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
 import { messageOf } from '../log/error.ts';
+import { canonicalSubnet } from './client-address.ts';
 
 /** Lower-case hex SHA-256 of the whole token: the only form in which a key is ever stored (K2: no token is stored). */
 export type KeyHash = string;
@@ -36,8 +37,22 @@ export const keyMembers = {
     .min(1)
     .transform(distinct<Scope>),
   limit: z.int().min(1).max(1_000_000_000).nullable(),
+  from: z
+    .array(
+      z
+        .string()
+        .transform((cidr, context) => {
+          const canonical = canonicalSubnet(cidr);
+          if (canonical === null) context.addIssue({ code: 'custom', message: 'must be a subnet or an address' });
+          return canonical ?? z.NEVER;
+        })
+        .describe('a subnet or an address, such as 203.0.113.0/24, 2001:db8::/32 or 203.0.113.7'),
+    )
+    .min(1)
+    .max(50)
+    .transform(distinct<string>),
 };
-const { id, limit, name, workspaceIds, scopes } = keyMembers;
+const { id, limit, name, workspaceIds, scopes, from } = keyMembers;
 const timestamp = z.int().min(0).max(MAX_TIMESTAMP_MS);
 
 /**
@@ -60,6 +75,8 @@ const recordSchema = z.object({
   quotaId: id,
   // Only of a rotated key: the expiry that it had before, which a further successor gets.
   ownExpiresAtMs: timestamp.nullable().exactOptional(),
+  // Only of a key that is bound to addresses (K11: from any other it is refused).
+  from: from.exactOptional(),
 });
 const { status, createdAtMs, expiresAtMs, limits } = recordSchema.shape;
 const importedKeySchema = recordSchema.extend({
@@ -68,6 +85,8 @@ const importedKeySchema = recordSchema.extend({
   expiresAtMs: expiresAtMs.exactOptional(),
   limits: limits.exactOptional(),
   quotaId: id.exactOptional(),
+  // Null: bound to none.
+  from: from.nullable().exactOptional(),
 });
 
 export interface ApiKey extends Readonly<z.output<typeof recordSchema>> {
@@ -75,11 +94,12 @@ export interface ApiKey extends Readonly<z.output<typeof recordSchema>> {
 }
 
 /** K3: the members of a key that an operator decides on. Workspaces and scopes hold nothing twice. */
-export type NewKey = Pick<ApiKey, 'name' | 'workspaceIds' | 'scopes' | 'expiresAtMs' | 'limits'>;
+export type NewKey = Pick<ApiKey, 'name' | 'workspaceIds' | 'scopes' | 'expiresAtMs' | 'limits' | 'from'>;
 
-/** Changes of a key: members that are undefined stay as they are. */
+/** Changes of a key: members that are undefined stay as they are. `from`: null binds it to no address. */
 export type KeyEdit = Optional<
-  Pick<ApiKey, 'name' | 'status' | 'workspaceIds' | 'scopes' | 'expiresAtMs'> & ApiKey['limits']
+  Pick<ApiKey, 'name' | 'status' | 'workspaceIds' | 'scopes' | 'expiresAtMs'> &
+    ApiKey['limits'] & { readonly from: readonly string[] | null }
 >;
 type Optional<T> = { readonly [Name in keyof T]?: T[Name] | undefined };
 

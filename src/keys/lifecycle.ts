@@ -32,10 +32,8 @@ export function issueKey(request: NewKey, nowMs: number): IssuedKey {
  * KeyStateError for a revoked key, which stays as it is.
  */
 export function editKey(key: ApiKey, edit: KeyEdit): ApiKey {
-  const { ownExpiresAtMs: _, ...withoutRotation } = key;
   const edited: ApiKey = {
-    // An expiry that is set now is the key's own, and no end of an overlap.
-    ...(edit.expiresAtMs === undefined ? key : { ...withoutRotation, expiresAtMs: edit.expiresAtMs }),
+    ...withExpiry(boundTo(key, edit.from), edit.expiresAtMs),
     name: edit.name ?? key.name,
     status: edit.status ?? key.status,
     workspaceIds: edit.workspaceIds ?? key.workspaceIds,
@@ -51,13 +49,27 @@ export function editKey(key: ApiKey, edit: KeyEdit): ApiKey {
   return edited;
 }
 
+/** The key, bound to other addresses, or to none if `from` is null. */
+function boundTo(key: ApiKey, from: readonly string[] | null | undefined): ApiKey {
+  if (from === undefined) return key;
+  const { from: _, ...unbound } = key;
+  return from === null ? unbound : { ...unbound, from };
+}
+
+/** An expiry that is set now is the key's own, and no end of an overlap. */
+function withExpiry(key: ApiKey, expiresAtMs: number | null | undefined): ApiKey {
+  if (expiresAtMs === undefined) return key;
+  const { ownExpiresAtMs: _, ...withoutRotation } = key;
+  return { ...withoutRotation, expiresAtMs };
+}
+
 function staysRevoked({ keyId }: ApiKey): KeyStateError {
   return new KeyStateError(`Key ${keyId} is revoked, and a revoked key stays revoked. Create a new key instead.`);
 }
 
 /**
  * Makes the successor of a key, and the key as it is from then on. The successor has the same name, workspaces, scopes,
- * limits and quota, and the expiry that the key had before its first rotation: a rotation never adds rights, in kind or in
+ * limits, addresses and quota, and the expiry that the key had before its first rotation: a rotation never adds rights, in kind or in
  * time. The key itself ends after the overlap, or when it would have ended anyway if that is earlier.
  *
  * Throws KeyStateError if the key is not active, and RangeError if `overlapMs` is no whole number from 0.
@@ -76,9 +88,10 @@ export function rotateKey(
       `Key ${key.keyId} is ${state}; only an active key can be rotated. Create a new key instead.`,
     );
   }
-  const { name, workspaceIds, scopes, expiresAtMs, limits, quotaId } = key;
+  const { name, workspaceIds, scopes, expiresAtMs, limits, quotaId, from } = key;
   const ownExpiresAtMs = key.ownExpiresAtMs === undefined ? expiresAtMs : key.ownExpiresAtMs;
-  const issued = issueKey({ name, workspaceIds, scopes, expiresAtMs: ownExpiresAtMs, limits }, nowMs);
+  const bound = from === undefined ? {} : { from };
+  const issued = issueKey({ name, workspaceIds, scopes, expiresAtMs: ownExpiresAtMs, limits, ...bound }, nowMs);
   return {
     successor: { key: { ...issued.key, quotaId }, token: issued.token },
     retired: { ...key, expiresAtMs: Math.min(expiresAtMs ?? Infinity, nowMs + overlapMs), ownExpiresAtMs },
@@ -90,9 +103,9 @@ export function rotateKey(
  * same, it is changed as an edit changes it, and keeps what the import leaves out: an import that is made twice undoes no
  * change of an operator. Throws KeyStateError if only one of the two is the same, or if a revoked key would come back to life.
  */
-export function adoptKey(imported: ImportedKey, existing: ApiKey | undefined, nowMs: number): ApiKey {
+export function adoptKey({ from, ...imported }: ImportedKey, existing: ApiKey | undefined, nowMs: number): ApiKey {
   if (existing === undefined) {
-    return {
+    const key: ApiKey = {
       status: 'active',
       createdAtMs: nowMs,
       expiresAtMs: null,
@@ -101,6 +114,7 @@ export function adoptKey(imported: ImportedKey, existing: ApiKey | undefined, no
       lastUsedAtMs: null,
       ...imported,
     };
+    return boundTo(key, from);
   }
   if (existing.keyId !== imported.keyId) {
     throw new KeyStateError(`The hash of key ${imported.keyId} is already that of key ${existing.keyId}.`);
@@ -110,8 +124,7 @@ export function adoptKey(imported: ImportedKey, existing: ApiKey | undefined, no
       `There is already a key ${imported.keyId} with another hash. Import it under another keyId.`,
     );
   }
-  const { ownExpiresAtMs: _, ...withoutRotation } = existing;
-  const adopted = { ...(imported.expiresAtMs === undefined ? existing : withoutRotation), ...imported };
+  const adopted = { ...withExpiry(boundTo(existing, from), imported.expiresAtMs), ...imported };
   if (existing.status === 'revoked' && adopted.status !== 'revoked') throw staysRevoked(existing);
   return adopted;
 }

@@ -73,6 +73,8 @@ const keySchema = z
     createdAt: text,
     expiresAt: textOrNull,
     limits: z.object({ perMinute: number.nullable(), perHour: number.nullable() }),
+    /** The subnets that the key may be used from; null for any address. */
+    from: z.array(text).nullable(),
     quotaId: text,
     lastUsedAt: textOrNull,
   })

@@ -208,7 +208,7 @@ export const ROUTES = {
     method: 'PATCH',
     path: KEY_PATH,
     roles: KEY_CHANGERS,
-    summary: 'change a key: its name, status, workspaces, scopes, limits or expiry',
+    summary: 'change a key: its name, status, workspaces, scopes, limits, expiry or addresses',
     body: keyEditBody,
     answer: oneKeySchema,
   },

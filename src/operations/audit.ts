@@ -4,6 +4,7 @@
  * refused. The log has all for good.
  */
 import { randomUUID } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import type { z } from 'zod';
 import type { Clock } from '../time/clock.ts';
 import type { RedisLink } from '../redis/connection.ts';
@@ -59,6 +60,7 @@ for i = 3, #ARGV do redis.call('RPUSH', KEYS[1], ARGV[i]) end
 return 1
 `,
 );
+const HOUR_MS = 3_600_000;
 /** Attempts at a change that other processes keep overtaking. */
 const MAX_ATTEMPTS = 10;
 
@@ -67,6 +69,7 @@ export class Audit {
   /** Made here and not yet in Redis, oldest first. */
   #unwritten: readonly KeptEntry[] = [];
   #writing: Promise<void> = Promise.resolve();
+  readonly #recordedAtMs = new LRUCache<string, number>({ max: CAPACITY.keys });
 
   constructor(options: AuditOptions) {
     this.#options = options;
@@ -83,6 +86,16 @@ export class Audit {
     sink(entry);
     this.#unwritten = bounded([{ id: randomUUID(), ...entry }, ...this.#unwritten.toReversed()]).toReversed();
     await this.#write();
+  }
+
+  /** The same for what may come again and again: once an hour for the same who, action and target in this process. */
+  async recordHourly(change: AuditedChange): Promise<void> {
+    const { who, action, target } = change;
+    const identity = JSON.stringify([who, action, target]);
+    const nowMs = this.#options.clock.nowMs();
+    if (nowMs - (this.#recordedAtMs.get(identity) ?? Number.NEGATIVE_INFINITY) < HOUR_MS) return;
+    this.#recordedAtMs.set(identity, nowMs);
+    await this.record(change);
   }
 
   /** The changes kept, newest first; while Redis does not answer, only those that this process has still to write. */

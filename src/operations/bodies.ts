@@ -51,6 +51,12 @@ const scopes = keyMembers.scopes.describe(`an array of at least one of ${SCOPES.
 const workspaceIds = keyMembers.workspaceIds.describe('an array of 1 to 50 UUIDs');
 const limit = keyMembers.limit.describe("an integer from 1 to 10^9, or null for the gateway's own");
 
+const from = keyMembers.from
+  .nullable()
+  .describe(
+    'an array of 1 to 50 subnets or addresses, such as 203.0.113.0/24, 2001:db8::/32 or 203.0.113.7, or null for any address',
+  );
+
 const keyBody = (nowMs: number | null) =>
   z.strictObject({
     name,
@@ -59,14 +65,18 @@ const keyBody = (nowMs: number | null) =>
     perMinute: limit.optional(),
     perHour: limit.optional(),
     expiresAt: future(nowMs).optional(),
+    from: from.optional(),
   });
 
 export const newKeyBody = (nowMs: number | null) =>
-  keyBody(nowMs).transform(({ perMinute = null, perHour = null, expiresAt = null, ...rest }): NewKey => ({
-    ...rest,
-    limits: { perMinute, perHour },
-    expiresAtMs: expiresAt,
-  }));
+  keyBody(nowMs).transform(
+    ({ perMinute = null, perHour = null, expiresAt = null, from: bound = null, ...rest }): NewKey => ({
+      ...rest,
+      limits: { perMinute, perHour },
+      expiresAtMs: expiresAt,
+      ...(bound === null ? {} : { from: bound }),
+    }),
+  );
 
 /** `PATCH /api/keys/{keyId}`: members that are left out stay as they are. */
 export const keyEditBody = (nowMs: number | null) =>
@@ -76,7 +86,7 @@ export const keyEditBody = (nowMs: number | null) =>
     .refine((edit) => Object.keys(edit).length > 0)
     .transform(({ expiresAt, ...rest }): KeyEdit => ({ ...rest, expiresAtMs: expiresAt }))
     .describe(
-      'a JSON object with at least one of name, status, workspaceIds, scopes, perMinute, perHour and expiresAt',
+      'a JSON object with at least one of name, status, workspaceIds, scopes, perMinute, perHour, expiresAt and from',
     );
 
 export const rotateBody = () =>
@@ -129,6 +139,7 @@ export const importedKeyBody = z
       .strictObject({ perMinute: limit.optional(), perHour: limit.optional() })
       .nullish()
       .describe('an object of perMinute and perHour'),
+    from: from.exactOptional(),
     quotaId: keyMembers.id.exactOptional().describe(ID),
     ownExpiresAt: time
       .nullish()

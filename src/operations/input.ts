@@ -62,13 +62,18 @@ function faultsOf(
 export type Described = z.core.JSONSchema.BaseSchema;
 
 export function memberOf(schema: Described | undefined, step: PropertyKey): Described | undefined {
-  const inner = typeof step === 'number' ? schema?.items : objectOf(schema)?.properties?.[String(step)];
+  const inner = typeof step === 'number' ? arrayOf(schema)?.items : objectOf(schema)?.properties?.[String(step)];
   return typeof inner === 'object' && !Array.isArray(inner) ? inner : undefined;
 }
 
 /** A member that may be null has its properties one step further in. */
 function objectOf(schema: Described | undefined): Described | undefined {
   return schema?.anyOf?.find(({ properties }) => properties !== undefined) ?? schema;
+}
+
+/** The same for the elements of an array. */
+function arrayOf(schema: Described | undefined): Described | undefined {
+  return schema?.anyOf?.find(({ items }) => items !== undefined) ?? schema;
 }
 
 /** `['keys', 0, 'name']` as `keys[0].name`; `from` is what the path begins at. */

@@ -28,14 +28,15 @@ export function keyView(key: ApiKey): KeyView {
     createdAt: iso(key.createdAtMs),
     expiresAt: isoOrNull(key.expiresAtMs),
     limits: { perMinute: key.limits.perMinute, perHour: key.limits.perHour },
+    from: key.from ?? null,
     quotaId: key.quotaId,
     lastUsedAt: isoOrNull(key.lastUsedAtMs),
   };
 }
 
 function auditedKey(key: ApiKey): Readonly<Record<string, unknown>> {
-  const { name, status, workspaceIds, scopes, limits, expiresAt } = keyView(key);
-  return { name, status, workspaceIds, scopes, limits, expiresAt };
+  const { name, status, workspaceIds, scopes, limits, expiresAt, from } = keyView(key);
+  return { name, status, workspaceIds, scopes, limits, expiresAt, from };
 }
 
 /** The key with that id. Throws AdminError 404 if there is none. */
@@ -138,6 +139,18 @@ export async function acknowledgeLoss({ registry, audit, who }: KeyChanger) {
       made === null || made.isAcknowledged ? null : { from: { lostAt: iso(made.atMs), keys: made.keys }, to: null },
   });
   return { lostAt: isoOrNull(loss?.atMs ?? null), keys: loss?.keys ?? 0 };
+}
+
+/**
+ * Notes that a key which is bound to addresses was used from another (K11: from there it is refused): once an hour per key,
+ * whatever the addresses, so that they push nothing else out. Each such request is in the log.
+ */
+export function noteForbiddenAddress(
+  audit: Audit,
+  { keyId, refusal }: { readonly keyId: string | null; readonly refusal: { reason: string; address: string } | null },
+): void {
+  if (keyId === null || refusal?.reason !== 'address-forbidden') return;
+  void audit.recordHourly({ who: keyId, action: 'access.refuse', target: 'address', from: null, to: refusal.address });
 }
 
 /** A change of only the status has a name of its own. */

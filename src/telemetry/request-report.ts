@@ -43,7 +43,7 @@ export interface RequestReport {
 export interface PublicAppHooks {
   /** Called once per request, when its response has been sent or its client has left. */
   readonly onRequest: (report: RequestReport) => void;
-  readonly onAuthenticationRefused: (reason: AuthFailure | 'inactive' | 'unavailable') => void;
+  readonly onAuthenticationRefused: (reason: AuthFailure | 'inactive' | 'address-forbidden' | 'unavailable') => void;
   readonly onQuotaRefused: (window: WindowName) => void;
   readonly onShed: () => void;
   /** A response could not be sent. Every other failure of a request is answered; this one is a broken connection. */

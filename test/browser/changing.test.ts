@@ -225,8 +225,10 @@ test('a key is created with what was chosen, used, edited, rotated and revoked; 
   await expect.poll(() => dialog.getByRole('checkbox', { checked: true }).count()).toBe(1);
   await dialog.getByRole('textbox', { name: 'Per minute' }).fill('');
   await dialog.getByRole('textbox', { name: 'Per hour' }).fill('90');
+  await dialog.getByRole('textbox', { name: 'Addresses' }).fill('127.0.0.1, ::1/128');
   await dialog.getByRole('button', { name: 'Save' }).click();
   await row.getByText('90/h', { exact: true }).waitFor();
+  await row.getByText('from 127.0.0.1/32, ::1/128', { exact: true }).waitFor();
 
   await row.getByRole('button', { name: 'Rotate Night shift' }).click();
   await dialog.getByRole('button', { name: 'Rotate' }).click();

@@ -55,6 +55,7 @@ describe('create', () => {
       ['quota', expect.any(String)],
       ['created', '2026-01-15T12:00:00.000Z'],
       ['expires', 'never'],
+      ['from', 'any address'],
       ['last used', 'never'],
       [''],
       ['The key itself, shown this once and stored nowhere:'],
@@ -131,7 +132,7 @@ test('list has a line a key, whatever its status', async () => {
   await statusOf(one.key);
   const { stdout } = await keys(['list']);
   expect(cellsOf(stdout)).toEqual([
-    ['ID', 'NAME', 'STATUS', 'SCOPES', 'WORKSPACES', 'LIMITS', 'EXPIRES', 'LAST USED'],
+    ['ID', 'NAME', 'STATUS', 'SCOPES', 'WORKSPACES', 'LIMITS', 'FROM', 'EXPIRES', 'LAST USED'],
     [
       one.keyId,
       'Acme',
@@ -139,10 +140,11 @@ test('list has a line a key, whatever its status', async () => {
       'calls.read',
       `${WORKSPACE_A} +1`,
       '30/min default/h',
+      'any',
       'never',
       '2026-01-15T12:00:01.000Z',
     ],
-    ['k_old', 'b', 'active, expired', 'calls.read', WORKSPACE_B, 'default', '2020-01-01T00:00:00.000Z', 'never'],
+    ['k_old', 'b', 'active, expired', 'calls.read', WORKSPACE_B, 'default', 'any', '2020-01-01T00:00:00.000Z', 'never'],
   ]);
   const listed: unknown = await document(['list']);
   expect((await gateway.admin('GET', '/api/keys')).json).toEqual({ ...Object(listed), nextCursor: null });
@@ -216,8 +218,23 @@ test('edit changes what it is given, and activate ends a deprecation', async () 
   const { status, stderr } = await keys(['edit', created.keyId]);
   expect([status, stderr]).toEqual([
     2,
-    'Nothing to change: give --name, --workspace, --scope, --per-minute, --per-hour or --expires.\n',
+    'Nothing to change: give --name, --workspace, --scope, --per-minute, --per-hour, --expires or --from.\n',
   ]);
+});
+
+test('K11: --from binds a key to addresses, and any frees it', async () => {
+  const bound = await create('--from', '203.0.113.7', '--from', '2001:DB8::/32');
+  const from = ['203.0.113.7/32', '2001:db8::/32'];
+  expect(bound).toMatchObject({ from });
+  expect(await statusOf(bound.key)).toBe(403);
+  expect((await keys(['show', bound.keyId])).stdout).toMatch(/^from +203\.0\.113\.7\/32, 2001:db8::\/32$/m);
+  expect(cellsOf((await keys(['list'])).stdout)[1]).toContain('203.0.113.7/32 +1');
+  const [line = ''] = (await keys(['export'])).stdout.split('\n');
+  expect(JSON.parse(line)).toMatchObject({ from });
+  const moved = ['edit', bound.keyId, '--from', '127.0.0.0/8', '--from', '::1'];
+  expect(await document(moved)).toMatchObject({ from: ['127.0.0.0/8', '::1/128'] });
+  expect(await statusOf(bound.key)).toBe(200);
+  expect(await document(['edit', bound.keyId, '--from', 'any'])).toMatchObject({ from: null });
 });
 
 describe('export', () => {
@@ -338,6 +355,8 @@ test.each([
   ],
   [['create', '--name', 'a', ...READ_CALLS, '--per-hour', '0'], 'Allowed: an integer from 1 to 1000000000.'],
   [['create', '--name', 'a', ...READ_CALLS, '--expires', '90'], 'Allowed: a duration like'],
+  [['create', '--name', 'a', ...READ_CALLS, '--from', '10.0.0.0/33'], 'Allowed: a subnet or an address, such as'],
+  [['edit', 'k_1', '--from', 'any', '--from', '::1'], '--from any means every address: give it alone'],
   [['rotate', 'k_1', '--overlap', '366d'], 'from 0s to 365d.'],
   [['show'], "missing required argument 'id'"],
   [['show', '../x'], 'Allowed: the id of a key'],

@@ -69,6 +69,7 @@ export interface KeyRequest {
   readonly perMinute?: number;
   readonly perHour?: number;
   readonly expiresAt?: string;
+  readonly from?: readonly string[];
   readonly name?: string;
 }
 

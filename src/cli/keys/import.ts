@@ -15,7 +15,7 @@ export function importKeysCommand(): Command {
     summary: 'import hashed keys from a file of JSON lines',
     details: [
       'Each line is one JSON object: {"keyId", "hash", "name", "workspaceIds", "scopes"} and, if they differ from',
-      'the defaults, "status", "expiresAt", "createdAt", "limits": {"perMinute", "perHour"} and "quotaId". The hash is the',
+      'the defaults, "status", "expiresAt", "createdAt", "limits": {"perMinute", "perHour"}, "from" and "quotaId". The hash is the',
       'SHA-256 of the whole key in hexadecimal. A key that is there already, with the same id and hash, becomes what its line',
       'says; members that the line leaves out stay as they are, so a deprecated key stays deprecated. All lines are checked',
       'before anything is changed. If the import breaks off, repeat it: it adds nothing twice.',

@@ -3,6 +3,7 @@ import { type Command, Option } from 'commander';
 import type { IssuedKeyView, KeyView } from '../../operations/answers.ts';
 import { ROUTES } from '../../operations/api.ts';
 import { UUID_PATTERN } from '../../domain/records.ts';
+import { canonicalSubnet } from '../../keys/client-address.ts';
 import { type Scope, SCOPES } from '../../keys/key.ts';
 import { formatDuration } from '../../time/duration.ts';
 import { adminCommand, callAdmin, callForLines } from '../admin-client.ts';
@@ -14,6 +15,7 @@ import {
   makeGroup,
   matching,
   parseKeyId,
+  parser,
   print,
   repeated,
   wrongCall,
@@ -111,7 +113,12 @@ interface KeyOptions {
   readonly perMinute?: number | 'default';
   readonly perHour?: number | 'default';
   readonly expires?: number | 'never';
+  /** In their canonical form, or `ANY`. */
+  readonly from?: readonly string[];
 }
+
+/** In place of addresses. */
+const ANY = 'any';
 
 /** Options for the members of a key. A new key must have the first three. */
 function withMembers(command: Command): Command {
@@ -121,6 +128,10 @@ function withMembers(command: Command): Command {
     'a workspace that the key may see; repeat it for more, up to 50',
   );
   const scope = new Option('--scope <scope...>', 'what the key may read; repeat it for more');
+  const addresses = new Option(
+    '--from <cidr...>',
+    'an address or subnet that it may be used from; repeat it for more, up to 50; or any',
+  );
   const limit = orWord('default', integerBetween(1, 1_000_000_000));
   const lifetime = orWord('never', durationBetween(1, 36_500 * DAY_MS));
   return command
@@ -129,8 +140,14 @@ function withMembers(command: Command): Command {
     .addOption(scope.choices(SCOPES))
     .option('--per-minute <n>', "requests in any 60 s, or default for the gateway's limit", limit)
     .option('--per-hour <n>', "requests in any 3600 s, or default for the gateway's limit", limit)
-    .option('--expires <duration>', 'when it ends, from now, such as 90d; or never', lifetime);
+    .option('--expires <duration>', 'when it ends, from now, such as 90d; or never', lifetime)
+    .addOption(addresses.argParser(repeated(subnet)));
 }
+
+const subnet = parser(
+  (text) => (text === ANY ? text : canonicalSubnet(text)),
+  'a subnet or an address, such as 203.0.113.0/24, 2001:db8::/32 or 203.0.113.7; or any',
+);
 
 /** A parser that also takes a word. */
 function orWord(word: string, parse: (text: string) => number): (text: string) => number | string {
@@ -138,7 +155,10 @@ function orWord(word: string, parse: (text: string) => number): (text: string) =
 }
 
 /** As the admin listener takes them; those that were not given are undefined. */
-function membersOf({ name, workspace, scope, perMinute, perHour, expires }: KeyOptions) {
+function membersOf({ name, workspace, scope, perMinute, perHour, expires, from }: KeyOptions) {
+  if (from !== undefined && from.length > 1 && from.includes(ANY)) {
+    throw wrongCall(`--from ${ANY} means every address: give it alone, or only addresses.`);
+  }
   return {
     name,
     workspaceIds: workspace,
@@ -146,6 +166,7 @@ function membersOf({ name, workspace, scope, perMinute, perHour, expires }: KeyO
     perMinute: perMinute === 'default' ? null : perMinute,
     perHour: perHour === 'default' ? null : perHour,
     expiresAt: typeof expires === 'number' ? new Date(Date.now() + expires).toISOString() : expires && null,
+    from: from?.includes(ANY) === true ? null : from,
   };
 }
 
@@ -157,6 +178,7 @@ function createCommand(): Command {
       'It needs --name, --workspace and --scope. Only the hash of the key is stored: a lost key has to be replaced. A key that cannot be printed is revoked at once.',
     examples: [
       'evalgate keys create --name "Acme export" --workspace 2393e09e-a0b1-4849-8887-0fb942eae255 --scope reports.read',
+      'evalgate keys create --name nightly --workspace UUID --scope reports.read --from 203.0.113.0/24 --from 2001:db8::/32',
       'evalgate keys create --name dashboard --workspace UUID1 --workspace UUID2 --scope calls.read --scope coaching.read --per-minute 30 --expires 90d --json',
     ],
   });
@@ -175,8 +197,9 @@ function createCommand(): Command {
 function editCommand(): Command {
   const command = oneKeyCommand({
     name: 'edit',
-    summary: 'change the name, workspaces, scopes, limits or expiry of a key',
-    details: 'Options that are left out change nothing. Workspaces and scopes replace those that the key has.',
+    summary: 'change the name, workspaces, scopes, limits, expiry or addresses of a key',
+    details:
+      'Options that are left out change nothing. Workspaces, scopes and addresses replace those that the key has.',
     examples: [
       'evalgate keys edit key_7Hq2Ls0vXb3N --name "Acme export" --expires never',
       'evalgate keys edit key_7Hq2Ls0vXb3N --workspace UUID1 --workspace UUID2 --per-minute 30 --per-hour default',
@@ -185,7 +208,9 @@ function editCommand(): Command {
   return withMembers(command).action(async (id: string, options: KeyOptions) => {
     const edit = membersOf(options);
     if (Object.values(edit).every((value) => value === undefined)) {
-      throw wrongCall('Nothing to change: give --name, --workspace, --scope, --per-minute, --per-hour or --expires.');
+      throw wrongCall(
+        'Nothing to change: give --name, --workspace, --scope, --per-minute, --per-hour, --expires or --from.',
+      );
     }
     const { key } = await callAdmin(command, ROUTES.editKey, { params: { keyId: id }, body: edit });
     print(command, key, keyDetails(key));
@@ -255,15 +280,19 @@ function exportCommand(): Command {
 function keyTable(keys: readonly KeyView[]): string {
   if (keys.length === 0) return 'There are no keys. `evalgate keys create` makes one.';
   return columns([
-    ['ID', 'NAME', 'STATUS', 'SCOPES', 'WORKSPACES', 'LIMITS', 'EXPIRES', 'LAST USED'],
+    ['ID', 'NAME', 'STATUS', 'SCOPES', 'WORKSPACES', 'LIMITS', 'FROM', 'EXPIRES', 'LAST USED'],
     ...keys.map((key) => {
-      const [first = '', ...more] = key.workspaceIds;
-      const workspaces = more.length === 0 ? first : `${first} +${more.length}`;
+      const [workspaces, from] = [shortened(key.workspaceIds), shortened(key.from ?? [ANY])];
       const { keyId, name, scopes, expiresAt, lastUsedAt } = key;
       const times = [expiresAt ?? 'never', lastUsedAt ?? 'never'];
-      return [keyId, name, statusText(key), scopes.join(','), workspaces, limitsText(key), ...times];
+      return [keyId, name, statusText(key), scopes.join(','), workspaces, limitsText(key), from, ...times];
     }),
   ]);
+}
+
+/** The first of some, and how many more there are. */
+function shortened([first = '', ...more]: readonly string[]): string {
+  return more.length === 0 ? first : `${first} +${more.length}`;
 }
 
 /** One row per property. */
@@ -278,6 +307,7 @@ function keyRows(key: KeyView): readonly (readonly string[])[] {
     ['quota', key.quotaId],
     ['created', key.createdAt],
     ['expires', key.expiresAt ?? 'never'],
+    ['from', key.from?.join(', ') ?? 'any address'],
     ['last used', key.lastUsedAt ?? 'never'],
   ];
 }

@@ -1,7 +1,7 @@
 /**
  * Who is calling: from the `Authorization` header to an active key in `ctx.state.apiKey`, or a refusal (K4: 401 for a
  * credential that was never issued, 403 for a key that is not active; K8: only an active key counts; K9: failures are limited
- * per address).
+ * per address; K11: a key that is bound to addresses is refused elsewhere, and counts there as a failure only).
  */
 import type { AuthFailure, AuthResult } from '../../keys/authenticate.ts';
 import { type ErrorCode, ErrorText, forbidden, Problem, refuse, surfaceOf } from '../problem.ts';
@@ -29,6 +29,7 @@ const FAILURES: Readonly<Record<AuthFailure, Problem>> = {
   ),
 };
 const INACTIVE = forbidden('key_inactive', 'the key is not active');
+const ADDRESS_FORBIDDEN = forbidden('address_forbidden', 'the key is bound to other addresses');
 
 /** A route is reached only with an active key. */
 export function authenticate(options: PublicAppOptions): Middleware {
@@ -43,9 +44,9 @@ export function authenticate(options: PublicAppOptions): Middleware {
  * not be used any more. At once for a key that this process knows.
  */
 export function renewKey(options: PublicAppOptions): (ctx: Context) => Promise<Problem | null> {
-  const { authenticator } = options;
+  const { authenticator, addressOf } = options;
   return async (ctx) => {
-    const found = authenticator.renew(apiKeyOf(ctx));
+    const found = authenticator.renew(apiKeyOf(ctx), () => addressOf(ctx));
     const result = found instanceof Promise ? await ctx.state.redisWait.timed(found) : found;
     if (result.kind === 'active') ctx.state.apiKey = result.key;
     return refusalOf(ctx, result, options);
@@ -63,6 +64,7 @@ function refusalOf(ctx: Context, result: AuthResult, { addressOf, hooks }: Publi
   if (result.kind === 'unauthenticated' && result.retryAfterSeconds !== null) {
     state.headers.push({ 'Retry-After': String(result.retryAfterSeconds) });
   }
+  if (result.kind === 'address-forbidden') return ADDRESS_FORBIDDEN;
   return result.kind === 'inactive' ? INACTIVE : FAILURES[result.reason];
 }
 

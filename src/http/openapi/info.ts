@@ -54,7 +54,7 @@ A request that is not proper HTTP, has headers of more than 16 kB, or does not a
 Send an API key with every request: \`Authorization: Bearer <API key>\`. A key has scopes (\`reports.read\`, \`calls.read\`, \`coaching.read\`) and workspaces.
 
 - **401**: there is no key in the request, or it was never issued.
-- **403**: the key was issued, but it is not active any more, lacks the scope, or may not see the workspace.
+- **403**: the key was issued, but it is not active any more, lacks the scope, may not see the workspace, or is bound to addresses and was used from another. \`X-Error-Code\` says which.
 - **404**: a record of another workspace looks the same as one that does not exist.
 
 ## Pagination

@@ -25,7 +25,7 @@ const failures: Readonly<Record<Status, { description: string; headers: Headers;
   },
   403: {
     description:
-      'The key was issued but is deprecated, revoked or expired, lacks the scope, or may not see the workspace. The text is the same for all of these. The rate-limit headers are there where the key is active.',
+      'The key was issued but is deprecated, revoked or expired, lacks the scope, may not see the workspace, or is bound to addresses and was used from another (`address_forbidden`). The text is the same for all of these; `X-Error-Code` says which. The rate-limit headers are there where the key is active and may be used from this address.',
     headers: maybeCountedHeaders,
     message: 'This API key may not read this.',
   },

@@ -81,3 +81,13 @@ test('a record that another version wrote is read as it stands, and what it has 
     await gateway.close();
   }
 });
+
+test('K11: a key that is bound to addresses has them in its record, beside the rest', async () => {
+  const gateway = await startTestGateway({ env: { REDIS_URL: redis.url } });
+  const keys = [{ ...LINE, from: ['10.0.0.0/8', '::1'] }];
+  expect((await gateway.admin('POST', '/api/keys/import', { keys })).status).toBe(200);
+  await gateway.close();
+  const record = await withClient(redis.url, (client) => client.hget('evalgate:{keys}:records', LINE.hash));
+  const golden = GOLDEN.find((line) => line.includes(':records'))?.replace(/^HSET \S+ \S+ /, '');
+  expect(record).toBe(golden?.replace(/\}$/, ',"from":["10.0.0.0/8","::1/128"]}'));
+});

@@ -49,6 +49,7 @@ test.each<[body: object, changed: Changed, seen: object]>([
     { rate_limit: { minute: { limit: 7 }, hour: { limit: 3000 } } },
   ],
   [{ expiresAt: '2026-02-01T01:00:00+01:00' }, { expiresAt: [null, EXPIRY] }, { expires_at: EXPIRY }],
+  [{ from: ['127.0.0.0/8', '::1'] }, { from: [null, ['127.0.0.0/8', '::1/128']] }, {}],
   [
     { status: 'active', name: 'both', perHour: 9 },
     {
@@ -76,10 +77,17 @@ test.each<[body: object, changed: Changed, seen: object]>([
   ]);
 });
 
-test('null takes limits and expiry back', async () => {
-  await edit({ perMinute: 1, perHour: 2, expiresAt: EXPIRY });
-  const reply = await edit({ perMinute: null, expiresAt: null });
-  expect(reply.json).toMatchObject({ key: { limits: { perMinute: null, perHour: 2 }, expiresAt: null } });
+test('null takes limits, expiry and addresses back', async () => {
+  await edit({ perMinute: 1, perHour: 2, expiresAt: EXPIRY, from: ['10.0.0.0/8'] });
+  const reply = await edit({ perMinute: null, expiresAt: null, from: null });
+  expect(reply.json).toMatchObject({ key: { limits: { perMinute: null, perHour: 2 }, expiresAt: null, from: null } });
+});
+
+test('a rotated key and its successor are bound to the same addresses, and an edit of something else changes none', async () => {
+  await edit({ from: ['127.0.0.0/8'] });
+  const { json } = await gateway.admin('POST', `/api/keys/${keyId}/rotate`, { overlap: '1h' });
+  expect(json).toMatchObject({ key: { from: ['127.0.0.0/8'] } });
+  expect((await edit({ name: 'new' })).json).toMatchObject({ key: { from: ['127.0.0.0/8'] } });
 });
 
 test('a key that has expired lives again with another expiry', async () => {
@@ -103,11 +111,11 @@ test('a revoked key stays as it is', async () => {
   expect((await auditOf(gateway)).map(({ action }) => action)).toEqual(['key.revoke', 'key.create']);
 });
 
-const MEMBERS = 'name, workspaceIds, scopes, perMinute, perHour, expiresAt, status';
+const MEMBERS = 'name, workspaceIds, scopes, perMinute, perHour, expiresAt, from, status';
 test.each([
   [
     {},
-    'the body: given an object; allowed: a JSON object with at least one of name, status, workspaceIds, scopes, perMinute, perHour and expiresAt',
+    'the body: given an object; allowed: a JSON object with at least one of name, status, workspaceIds, scopes, perMinute, perHour, expiresAt and from',
   ],
   [{ status: 'revoked' }, 'status: given "revoked"; allowed: active or deprecated (to revoke a key, DELETE it)'],
   [{ name: 'new', quotaId: 'x' }, `quotaId: unknown; allowed members: ${MEMBERS}`],

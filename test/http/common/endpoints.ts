@@ -19,11 +19,11 @@ export interface EndpointRow {
 }
 
 const V1_FORBIDDEN =
-  '{"error":"This API key may not read reports here: it must be active, hold the scope reports.read, and belong to the workspace."}';
+  '{"error":"This API key may not read reports here: it must be active, hold the scope reports.read, belong to the workspace, and come from an address that it allows."}';
 const CALLS_FORBIDDEN =
-  '{"error":{"message":"This API key may not read calls here: it must be active, hold the scope calls.read, and be allowed the workspace."}}';
+  '{"error":{"message":"This API key may not read calls here: it must be active, hold the scope calls.read, be allowed the workspace, and come from an address that it allows."}}';
 const RUBRIC_FORBIDDEN =
-  '{"error":{"message":"This API key may not read rubrics: it must be active and hold the scope coaching.read."}}';
+  '{"error":{"message":"This API key may not read rubrics: it must be active, hold the scope coaching.read, and come from an address that it allows."}}';
 
 const v1 = { surface: 'v1', scope: 'reports.read', forbidden: V1_FORBIDDEN } as const;
 const calls = { surface: 'v2', scope: 'calls.read', forbidden: CALLS_FORBIDDEN } as const;
@@ -150,7 +150,7 @@ export const TEXTS = {
   empty: 'The Authorization header holds no API key. Send it as "Authorization: Bearer <API key>".',
   invalid: 'The API key is not valid.',
   tooManyFailures: 'Too many requests from this address had no valid API key. Try again later.',
-  inactive: 'This API key may not be used: it is deprecated, revoked or expired.',
+  inactive: 'This API key may not be used: it is deprecated, revoked, expired, or bound to other addresses.',
   noAddress: 'There is no such address in this API. GET /docs describes it.',
   limited: 'The rate limit of this API key is used up. Try again after the time in Retry-After.',
   cannotCheck: 'API keys cannot be checked at the moment. Try again later.',

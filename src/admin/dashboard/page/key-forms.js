@@ -53,27 +53,29 @@ const selectAll = (event) => event.currentTarget.select();
 
 /**
  * The form of a key: `fields` draws it, with `offered` below the workspaces, and `body` has what was typed for a call.
- * @param {Pick<Key, 'name' | 'workspaceIds' | 'scopes' | 'limits'>} initial
+ * @param {Pick<Key, 'name' | 'workspaceIds' | 'scopes' | 'limits' | 'from'>} initial
  * @param {string} expiryHelp
  */
-function useKeyForm({ name, workspaceIds, scopes: initialScopes, limits }, expiryHelp) {
+function useKeyForm({ name, workspaceIds, scopes: initialScopes, limits, from }, expiryHelp) {
   const { typed, set, field } = useTexts({
     name,
     workspaces: workspaceIds.join(' '),
     perMinute: String(limits.perMinute ?? ''),
     perHour: String(limits.perHour ?? ''),
     after: '',
+    from: from?.join(' ') ?? '',
   });
   const [scopes, setScopes] = useState(initialScopes);
   const toggle = (/** @type {string} */ scope) =>
     setScopes(scopes.includes(scope) ? scopes.filter((one) => one !== scope) : [...scopes, scope]);
   const body = () => ({
     name: typed.name.trim(),
-    workspaceIds: typed.workspaces.split(/[\s,;]+/).filter((id) => id !== ''),
+    workspaceIds: words(typed.workspaces),
     scopes,
     perMinute: limit(typed.perMinute),
     perHour: limit(typed.perHour),
     ...expiry(typed.after.trim()),
+    from: typed.from.trim() === '' ? null : words(typed.from),
   });
   const fields = (/** @type {import('./ui.js').Children} */ offered) =>
     html`${field('name', 'Name', 'who uses it, and for what')}
@@ -92,8 +94,14 @@ function useKeyForm({ name, workspaceIds, scopes: initialScopes, limits }, expir
       <div class="fields">
         ${field('perMinute', 'Per minute', 'empty: default')} ${field('perHour', 'Per hour', 'empty: default')}
         ${field('after', 'Expires after', expiryHelp)}
-      </div>`;
+      </div>
+      ${field('from', 'Addresses', 'that it may be used from, such as 203.0.113.0/24, several with spaces between; empty: any')}`;
   return { typed, set, body, fields };
+}
+
+/** @param {string} typed Several, with spaces or commas between. */
+function words(typed) {
+  return typed.split(/[\s,;]+/).filter((word) => word !== '');
 }
 
 /** @param {string} typed Empty for the default. */
@@ -109,7 +117,7 @@ function expiry(typed) {
   return { expiresAt: typed === 'never' ? null : new Date(Date.now() + durationOf(typed)).toISOString() };
 }
 
-const NEW_KEY = { name: '', workspaceIds: [], scopes: [], limits: { perMinute: null, perHour: null } };
+const NEW_KEY = { name: '', workspaceIds: [], scopes: [], limits: { perMinute: null, perHour: null }, from: null };
 
 /** @param {{ readonly known: readonly Key[], readonly close: () => void }} props `known`: keys whose workspaces are offered. */
 export function Create({ known, close }) {

@@ -58,14 +58,16 @@ function Keys({ data }) {
  * @param {Open | null} open Null if the person may not change it.
  */
 function rowOf(key, use, open) {
-  const { keyId, name, status, scopes, workspaceIds, expiresAt, lastUsedAt } = key;
+  const { keyId, name, status, scopes, workspaceIds, expiresAt, lastUsedAt, from } = key;
   const [first = '', ...others] = workspaceIds;
   const isExpired = expiresAt !== null && Date.parse(expiresAt) <= Date.now();
   const kind = status === 'active' ? 'good' : status === 'deprecated' ? 'warn' : 'bad';
   return {
     key: keyId,
     cells: [
-      html`${name} <code class="sub id">${keyId}</code>`,
+      html`${name}
+        <code class="sub id">${keyId}</code>
+        ${from !== null && html`<code class="sub">from ${from.join(', ')}</code>`}`,
       html`<${Sign} kind=${kind} />${status}`,
       scopes.join(', '),
       html`<code title=${workspaceIds.join(' ')}>${first.slice(0, 8)}…</code
