@@ -32,8 +32,8 @@ export const callBodySchema = z.strictObject({ call: callSchema }).meta({ id: 'C
 
 /** The fields of every Pagination object of the calls surface. */
 export const paginationFields = {
-  page: z.int().min(1).meta({ description: 'The page asked for, from 1.' }),
-  page_size: z.int().min(1).meta({ description: 'The page size asked for.' }),
+  page: z.int().min(1).meta({ format: 'int32', description: 'The page asked for, from 1.' }),
+  page_size: z.int().min(1).meta({ format: 'int32', description: 'The page size asked for.' }),
   total_count: z.int().min(0).meta({ description: 'How many there are on all pages together.' }),
   total_pages: z.int().min(0).meta({ description: 'How many pages there are; 0 where there is nothing.' }),
 } as const;

@@ -1,6 +1,6 @@
 /** The fields of an evaluation that both surfaces show, and how each is made from a record. */
 import { z } from 'zod';
-import type { EvaluationRecord } from './records.ts';
+import { type EvaluationRecord, ID_LENGTH } from './records.ts';
 
 /** RFC 3339 in UTC with milliseconds and `Z`, the one form in which the public API writes times. */
 export const timestampSchema = z
@@ -8,9 +8,12 @@ export const timestampSchema = z
   .regex(/^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$/)
   .meta({ format: 'date-time', description: 'A time in UTC, with milliseconds and `Z`.' });
 
+/** An id that a read of the record takes. Others are the store's own, of any length. */
+export const publicId = z.string().meta(ID_LENGTH);
+
 /** The fields that Report and Call have in common, before those that differ, in the order of the specification. */
 export const sharedFields = {
-  id: z.string().meta({ description: 'The evaluation.' }),
+  id: publicId.meta({ description: 'The evaluation.' }),
   name: z.string().meta({ description: 'The title of the call.' }),
   owner_id: z.string().meta({ description: 'The user who owns the recording.' }),
   score: z.number().meta({ description: 'The overall score; 0 until the evaluation is scored.' }),

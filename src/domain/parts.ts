@@ -1,5 +1,6 @@
 /** The public forms of the parts of an evaluation, and of a rubric: the same for every surface that shows them. */
 import { z } from 'zod';
+import { publicId } from './evaluation.ts';
 import type { DealInsightsRecord, ScorecardRecord, ScoredCardRecord } from './records.ts';
 
 const criterionSchema = z
@@ -74,7 +75,7 @@ export function toScoredCardView({ scorecard, coachingPlan }: ScoredCardRecord):
 /** The body of deal insights. The content of `deal_insights` is passed on as it is. */
 export const dealInsightsBodySchema = z
   .strictObject({
-    evaluation_id: z.string(),
+    evaluation_id: publicId,
     link: z.string().meta({ description: 'Where a person can read the evaluation.' }),
     deal_insights: z.record(z.string(), z.unknown()).meta({
       description: 'What the evaluation says about the deal. Its inner structure is not fixed.',
@@ -92,7 +93,7 @@ export const rubricBodySchema = z
   .strictObject({
     scorecard: z
       .strictObject({
-        id: z.string(),
+        id: publicId,
         name: z.string(),
         content: z.record(z.string(), z.unknown()).meta({
           description: 'The rubric as its authors wrote it. Its inner structure is not fixed.',

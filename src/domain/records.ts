@@ -6,6 +6,8 @@ import { z } from 'zod';
 
 /** Ids of evaluations, scorecards and their parts. */
 export const ID_PATTERN = /^[A-Za-z0-9_-]{1,64}$/;
+/** The same for those who read no pattern. */
+export const ID_LENGTH = { minLength: 1, maxLength: 64 } as const;
 /** Workspace ids: any UUID, whatever its version. */
 export const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 /** The range of Unix milliseconds that RFC 3339 can write: years 0000 to 9999. */

@@ -51,7 +51,7 @@ export const reportBodySchema = z.strictObject({ report: reportSchema }).meta({ 
 export const reportsPageSchema = z
   .strictObject({
     reports: z.array(reportSchema).meta({ description: 'Newest first: by `created_at`, then `id`, descending.' }),
-    page: z.int().min(1).meta({ description: 'The page that this is, from 1.' }),
+    page: z.int().min(1).meta({ format: 'int32', description: 'The page that this is, from 1.' }),
     total_count: z.int().min(0).meta({ description: 'How many reports match on all pages together.' }),
   })
   .meta({ id: 'ReportsPage' });

@@ -14,6 +14,7 @@ export const reportTranscriptSchema = z
 const segmentSchema = z
   .strictObject({
     index: z.int().min(0).meta({
+      format: 'int32',
       description: 'The number of the turn, from 0. A turn that is cut goes on with the same number on the next page.',
     }),
     text: z.string().meta({ description: '`Name: words`, or just the words if no speaker is known.' }),

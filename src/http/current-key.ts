@@ -1,6 +1,6 @@
 /** `GET /v1/key` and `GET /v2/key`: what a key may do and what is left of its quota (K8a: shown to its holder at no cost). */
 import { z } from 'zod';
-import { timestampSchema, toTimestamp } from '../domain/evaluation.ts';
+import { publicId, timestampSchema, toTimestamp } from '../domain/evaluation.ts';
 import { type ApiKey, SCOPES } from '../keys/key.ts';
 import { resetSeconds } from '../quota/headers.ts';
 import type { QuotaUsage, WindowState } from '../quota/limiter.ts';
@@ -18,7 +18,7 @@ const windowSchema = z
 
 const currentKeySchema = z
   .strictObject({
-    id: z.string().meta({ description: 'Names the key to people and in logs. It is no secret.' }),
+    id: publicId.meta({ description: 'Names the key to people and in logs. It is no secret.' }),
     name: z.string().meta({ description: 'What the key was called when it was issued.' }),
     status: z.literal('active').meta({ description: 'A key with any other status is answered with 403.' }),
     scopes: z.array(z.enum(SCOPES)).meta({ description: 'What the key may read.' }),

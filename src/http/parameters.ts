@@ -4,13 +4,13 @@
  * rule, and names every fault). Only required parameters have examples, because a docs page fills examples in and sends them.
  */
 import type { oas31 } from 'zod-openapi';
-import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
+import { ID_LENGTH, ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
 import { EXAMPLE_EVALUATION_ID, EXAMPLE_SCORECARD_ID, EXAMPLE_WORKSPACE_ID } from './openapi/examples.ts';
 import { ErrorText, notFound, Problem } from './problem.ts';
 import type { RequestView } from './state.ts';
 
 const UUID = { type: 'string', format: 'uuid' } as const;
-const ID = { type: 'string', pattern: ID_PATTERN.source } as const;
+const ID = { type: 'string', pattern: ID_PATTERN.source, ...ID_LENGTH } as const;
 const ID_RULE = '1 to 64 letters, digits, hyphens and underscores';
 
 export const workspaceParameter = inPath(
@@ -57,6 +57,7 @@ export interface Parameter<T> {
 /** Q1: an integer is written with up to nine digits. */
 const INTEGER = /^-?[0-9]{1,9}$/;
 const MAX_INTEGER = 999_999_999;
+const INTEGER_TYPE = { type: 'integer', format: 'int32' } as const;
 /** How much of what was given an error repeats. */
 const MAX_ECHO_LENGTH = 40;
 
@@ -77,7 +78,7 @@ interface IntegerRule {
 /** v2: an integer within its bounds, or a fault. */
 export function strictInteger(name: string, description: string, rule: IntegerRule): Parameter<number> {
   const { min, max = MAX_INTEGER, fallback } = rule;
-  const schema = { type: 'integer', minimum: min, maximum: max, default: fallback } as const;
+  const schema = { ...INTEGER_TYPE, minimum: min, maximum: max, default: fallback } as const;
   const allowed = `an integer from ${min} to ${max}`;
   return declared({ name, description: withRule(description, allowed), schema }, fallback, (text) => {
     const value = INTEGER.test(text) ? Number(text) : null;
@@ -90,7 +91,7 @@ export function strictInteger(name: string, description: string, rule: IntegerRu
 export function lenientInteger(name: string, description: string, rule: IntegerRule): Parameter<number> {
   const { min, max, fallback } = rule;
   const bounds = max === undefined ? { minimum: min } : { minimum: min, maximum: max };
-  const schema = { type: 'integer', ...bounds, default: fallback } as const;
+  const schema = { ...INTEGER_TYPE, ...bounds, default: fallback } as const;
   const allowed = max === undefined ? `an integer of at least ${min}` : `an integer from ${min} to ${max}`;
   const otherwise = `A number out of range counts as the nearest allowed one; anything else counts as ${fallback}.`;
   const described = `${description} Must be ${allowed}, given once. ${otherwise}`;

@@ -24,6 +24,40 @@ test('the document says the limits in force', () => {
   expect(description).toContain('11 requests in any 3600 seconds');
 });
 
+const nodeSchema = z.looseObject({
+  type: z.unknown().optional(),
+  format: z.string().optional(),
+  maxLength: z.number().optional(),
+  name: z.string().optional(),
+  schema: z.looseObject({ maxLength: z.number().optional(), format: z.string().optional() }).optional(),
+});
+type Node = z.output<typeof nodeSchema>;
+
+/** Every object in the document, by its path. */
+function nodesOf(value: unknown, at = ''): readonly (readonly [at: string, node: Node])[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const { data } = nodeSchema.safeParse(value);
+  const inner = Object.entries(value).flatMap(([name, member]) => nodesOf(member, `${at}/${name}`));
+  return data === undefined ? inner : [[at, data], ...inner];
+}
+
+const ID_MEMBERS = /\/(?:Report|Call|Rubric|Key)\/properties\/id$|\/properties\/evaluation_id$/;
+const ID_PARAMETERS = ['reportId', 'callId', 'scorecardId'];
+
+test('every integer has a format, and every id of a record its longest length', () => {
+  const nodes = nodesOf(json);
+  const integers = nodes.filter(([, { type }]) => [type].flat().includes('integer'));
+  expect(integers.length).toBeGreaterThan(30);
+  expect(integers.filter(([, { format }]) => format !== 'int32' && format !== 'int64')).toEqual([]);
+  const members = nodes.filter(([at]) => ID_MEMBERS.test(at)).map(([at, { maxLength }]) => [at, maxLength]);
+  const parameters = nodes.flatMap(([at, { name = '', schema = {} }]) =>
+    // v1 takes UUIDs for its filter.
+    ID_PARAMETERS.includes(name) && schema.format !== 'uuid' ? [[at, schema.maxLength]] : [],
+  );
+  expect([members.length, parameters.length]).toEqual([5, 9]);
+  for (const [at, maxLength] of [...members, ...parameters]) expect([at, maxLength]).toEqual([at, 64]);
+});
+
 type Change = (example: DocumentedExchange) => Partial<Exchange>;
 const header =
   (name: string, value: string | undefined): Change =>

@@ -120,4 +120,6 @@ const simplify: ZodOpenApiOverride = ({ jsonSchema }) => {
   delete jsonSchema.propertyNames;
   // If the schema sets no bound of its own, the generator writes the range in which doubles hold every integer.
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+  // Generators make 32 bits of an integer without a format; a schema whose integers never need more says so.
+  if (jsonSchema.type === 'integer') jsonSchema.format ??= 'int64';
 };

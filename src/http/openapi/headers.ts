@@ -133,7 +133,7 @@ export const headerParameters = {
     in: 'header',
     description:
       'An id of your own for this request: 1 to 64 letters, digits, dots, hyphens and underscores. One of another form, or with `evg_` in it, is replaced by a new one.',
-    schema: { type: 'string', pattern: REQUEST_ID.source },
+    schema: { type: 'string', pattern: REQUEST_ID.source, minLength: 1, maxLength: 64 },
   },
 } as const satisfies Readonly<Record<string, oas31.ParameterObject>>;
 
@@ -151,6 +151,7 @@ function windowHeaders(prefix: string, window: string, [limit, remaining, reset]
       `The ${window} window: Unix time in seconds, rounded up, at which that window is empty again if no more requests come.`,
       0,
       reset,
+      'int64',
     ),
   };
 }
@@ -159,8 +160,8 @@ function text(description: string, pattern: string, example: string): Header {
   return { description, schema: { type: 'string', pattern }, example };
 }
 
-function integer(description: string, minimum: number, example: number): Header {
-  return { description, schema: { type: 'integer', minimum }, example };
+function integer(description: string, minimum: number, example: number, format = 'int32'): Header {
+  return { description, schema: { type: 'integer', format, minimum }, example };
 }
 
 function choice(description: string, values: readonly string[]): Header {
