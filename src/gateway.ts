@@ -61,6 +61,8 @@ export interface GatewayOptions {
   readonly sample?: SampleAccess | null;
   /** Reads the files of secrets again; resolves once the gateway has had what was found (`onSecrets`). */
   readonly lookAtSecrets?: () => Promise<void>;
+  /** Whether the store is connected to at the start, so that a wrong address is reported before the first read. */
+  readonly isStoreLookedFor?: boolean;
   /** Secrets that could not be read again before this gateway started. */
   readonly secretFaults?: readonly SecretFault[];
 }
@@ -110,8 +112,8 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const answerMemory = new AnswerMemory(upstream.answerMemoryBytes ?? defaultAnswerBytes(), timers);
   const stopTracing = await openTracing(loaded, logger);
   const { lookAtSecrets: refreshToken = async () => {}, secretFaults = [] } = options;
-  const outside = { upstream, memory: answerMemory, hooks: hooks.store, sample, maintenance, clock, timers };
-  const store = await openStore({ ...outside, refreshToken });
+  const access = { upstream, sample, refreshToken, isLookedFor: options.isStoreLookedFor ?? false, maintenance };
+  const store = await openStore({ ...access, memory: answerMemory, hooks: hooks.store, clock, timers });
   const readFile = keptOr(loaded.files);
   const parts = { ...reporting, config, readFile, memory, answerMemory, ttl, maintenance, store, workers, timers };
   const backend = await openBackend(parts).catch(async (error: unknown) => {

@@ -10,6 +10,7 @@ import type { AnswerMemory } from '../upstream/answer-memory.ts';
 import { createLocalCallRate } from '../upstream/call-rate.ts';
 import { StoreClient } from '../upstream/client.ts';
 import { Guard } from '../upstream/guard.ts';
+import { lookForStore } from '../upstream/reachability.ts';
 
 export interface Store {
   readonly guard: Guard;
@@ -33,6 +34,8 @@ export interface StoreOptions {
   readonly maintenance: MaintenanceWatch;
   /** Called when the store refuses the token: resolves once the newest one is in use. */
   readonly refreshToken: () => Promise<void>;
+  /** Whether it is connected to at once, so that a wrong address shows before the first call. */
+  readonly isLookedFor: boolean;
   readonly clock: Clock;
   readonly timers: Timers;
 }
@@ -59,6 +62,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   if (maxRequestsPerSecond !== null) {
     guard.limitBy(createLocalCallRate({ perSecond: () => maxRequestsPerSecond, clock, timers }));
   }
+  const isLookedFor = options.isLookedFor && url !== null;
+  const endLook = isLookedFor ? lookForStore({ url, timers, onTried: hooks.onConnect }) : null;
   return {
     guard,
     // The sample holds the same data wherever it runs.
@@ -68,6 +73,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       if (url !== null) client.useToken(newest);
     },
     close: async () => {
+      endLook?.();
       client.close();
       await sample?.close();
     },

@@ -98,7 +98,7 @@ async function serveAsWorker(): Promise<number> {
 async function startOne(loaded: LoadedConfig, log: ProcessLog, secrets: SecretFiles): Promise<Running> {
   // Loaded here: a process that only supervises workers does without it.
   const { startGateway } = await import('../gateway.ts');
-  return startGateway(loaded, { ...log, lookAtSecrets: async () => secrets.look() });
+  return startGateway(loaded, { ...log, lookAtSecrets: async () => secrets.look(), isStoreLookedFor: true });
 }
 
 interface Starting {

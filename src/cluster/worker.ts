@@ -32,7 +32,8 @@ export async function runWorker(env: Environment): Promise<number> {
   let gateway: Gateway;
   try {
     const lookAtSecrets = (): Promise<void> => supervisor.lookAtSecrets();
-    gateway = await startGateway(loaded, { ...log, workers: supervisor, sample, lookAtSecrets, secretFaults });
+    const outside = { workers: supervisor, sample, lookAtSecrets, secretFaults, isStoreLookedFor: true };
+    gateway = await startGateway(loaded, { ...log, ...outside });
   } catch (error) {
     if (!(error instanceof StartError)) throw error;
     await send({ kind: 'failed', message: error.message });

@@ -29,6 +29,8 @@ const NONE = 'none';
 export interface StoreHooks {
   readonly store: StoreClientHooks;
   readonly guard: GuardHooks;
+  /** Takes why no connection to the store comes about, null if one does. Returns whether to try again. */
+  readonly onConnect: (failure: string | null) => boolean;
 }
 
 /** A record that is left out again and again has one line of the log in so long. */
@@ -49,6 +51,7 @@ export function storeHooks(
   metrics.addStoreHealth(() => storeHealth.isDown());
   const loggedAtMs = new LRUCache<string, number>({ max: MAX_LEFT_OUT });
   return {
+    onConnect: (failure) => storeHealth.onConnect(failure),
     store: {
       onCall: (call) => {
         const { resource, durationMs } = call;

@@ -74,6 +74,8 @@ export class StoreHealth {
   #lastOkMs: number | null = null;
   /** When a call ended first. */
   #firstEndMs: number | null = null;
+  /** What came of connecting to it, before the first call. Null if nobody has tried. */
+  #connection: { readonly failure: string | null; readonly sinceMs: number } | null = null;
   /** How long the last calls took that were answered. */
   #durationsMs: readonly number[] = [];
   /** How long the last call waited for its turn; null if it was not sent for that. */
@@ -96,6 +98,14 @@ export class StoreHealth {
   /** Whether it is down, for the alert; null before the first call. */
   isDown(): boolean | null {
     return this.#firstEndMs === null && this.#heldBackFor === null ? null : (this.#find()?.isDown ?? false);
+  }
+
+  /** It was connected to before the first call, or could not be. Returns whether to try again: once a call has ended, that says more. */
+  onConnect(failure: string | null): boolean {
+    const isSame = this.#connection !== null && (this.#connection.failure === null) === (failure === null);
+    this.#connection = { failure, sinceMs: (isSame ? this.#connection?.sinceMs : null) ?? this.#clock.nowMs() };
+    this.#health.update('store');
+    return failure !== null && this.#firstEndMs === null;
   }
 
   onCall(call: CheckedCall): void {
@@ -156,7 +166,7 @@ export class StoreHealth {
       const settling = `answers again, for less than ${SETTLED_AFTER_MS / 1000} s; ${this.#lastFailureText('the last call that failed')}`;
       return degraded(message, okSinceMs === null ? detail : settling, { sinceMs: trouble.sinceMs, fields });
     }
-    if (this.#okSinceMs === null) return { status: 'unknown', detail: 'never answered: not called yet' };
+    if (this.#okSinceMs === null) return neverCalled(this.#connection);
     const sinceMs = Math.max(this.#okSinceMs, okSinceMs ?? 0);
     return { status: 'ok', sinceMs, detail: `${this.#lastCall()}${this.#qualifiers()}` };
   }
@@ -224,6 +234,17 @@ export class StoreHealth {
     if (this.#queuedMs === null) return `${long}; calls wait for their turn so long that some are not sent`;
     return this.#queuedMs < SLOW_MS ? long : `${long}; calls wait ${secondsOf(this.#queuedMs)} for their turn`;
   }
+}
+
+function neverCalled(
+  connection: { readonly failure: string | null; readonly sinceMs: number } | null,
+): DependencyState {
+  if (connection === null) return { status: 'unknown', detail: 'never answered: not called yet' };
+  const { failure, sinceMs } = connection;
+  if (failure === null)
+    return { status: 'unknown', detail: 'never answered: it takes connections, and is not called yet' };
+  const overMessage = 'the store can be reached';
+  return degraded('the store cannot be reached', `never answered: ${failure}`, { sinceMs, overMessage });
 }
 
 function shareOfCalls(failed: number, calls: number): string {

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { beforeEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
+import { readText } from '../support/deploy-files.ts';
 import { fileOf } from '../support/files.ts';
 import { forFile, forTest } from '../support/opened.ts';
 import { withClient } from '../support/redis/client.ts';
@@ -41,6 +42,20 @@ test('a sound Redis passes, and nothing is left in it', async () => {
     AGREES,
   ]);
   expect(await withClient(state.url, (client) => client.dbsize())).toBe(0);
+});
+
+test('the Redis that the tutorial starts passes without a warning', async () => {
+  const commands = [...readText('docs/tutorial.md').matchAll(/redis-server ((?:--[a-z]+ \w+ ?)+)/g)];
+  expect(commands).toHaveLength(2);
+  for (const [, options = ''] of commands) {
+    const config = options
+      .split('--')
+      .map((option) => option.trim())
+      .filter((option) => option !== '');
+    const redis = await forTest(startRedis({ config }));
+    const { ok, lines } = await findRedis({ REDIS_URL: redis.url });
+    expect([ok, lines.filter((line) => !line.startsWith('ok '))]).toEqual([true, []]);
+  }
 });
 
 test('a second Redis for the cache is looked at for what a cache needs', async () => {

@@ -225,6 +225,11 @@ describe.skipIf(files === null)('a store behind TLS', () => {
     await expect
       .poll(() => gateway.log.map((line): unknown => JSON.parse(line)))
       .toEqual([
+        // Before anybody reads.
+        expect.objectContaining({
+          msg: 'the store cannot be reached',
+          detail: "never answered: the store's certificate is not accepted (UNABLE_TO_VERIFY_LEAF_SIGNATURE)",
+        }),
         expect.objectContaining({
           msg: 'the store is failing',
           detail:
