@@ -373,7 +373,7 @@ export class Gateway {
   }
 
   #adminOptions(cache: ReadThrough): AdminOptions {
-    const { config, memory, ttl, backend, metrics, health, workers, clock, logger } = this.#parts;
+    const { config, memory, ttl, store, backend, metrics, health, workers, clock, logger } = this.#parts;
     const own = { memory, purges: backend.purges, cache };
     return {
       ...backend,
@@ -384,6 +384,7 @@ export class Gateway {
       allowedHosts: config.admin.allowedHosts,
       readiness: () => this.#readiness(workers),
       changes: () => health.changes(),
+      storeLoad: () => store.guard.status(),
       runbook: config.admin.runbook,
       memory,
       maxBytes: config.cache.memoryBytes,

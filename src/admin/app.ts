@@ -4,7 +4,8 @@ import Koa from 'koa';
 import { isLoopback } from '../config/formats.ts';
 import { type Address, listen, type Listener, type ListenerOptions, StartError } from '../server/server.ts';
 import type { Readiness } from '../telemetry/readiness.ts';
-import { PROBES, ROUTES } from '../operations/api.ts';
+import { fastestAt, type StoreLoad } from '../telemetry/store-health.ts';
+import { type AnswerOf, PROBES, ROUTES } from '../operations/api.ts';
 import { cacheViewEndpoints } from './cache.ts';
 import { cacheControlEndpoints } from './cache-control.ts';
 import { dashboardEndpoints } from './dashboard/files.ts';
@@ -117,6 +118,11 @@ function renderReadiness({ status, dependencies }: Readiness): string {
   return `{\n  "status": ${JSON.stringify(status)},\n  "dependencies": ${list}\n}\n`;
 }
 
+function storeCallsOf(load: StoreLoad): AnswerOf<typeof ROUTES.health>['storeCalls'] {
+  const { limit, inFlight, queued } = load;
+  return { limit, underWay: inFlight, waiting: queued, capacity: fastestAt(load) };
+}
+
 function operationEndpoints({
   metrics,
   config,
@@ -124,6 +130,7 @@ function operationEndpoints({
   instances,
   readiness,
   changes,
+  storeLoad,
 }: AdminOptions): readonly Endpoint[] {
   let rendering: Promise<Buffer> | null = null;
   return [
@@ -154,6 +161,7 @@ function operationEndpoints({
         severity === undefined ? [] : [{ name, severity, deadline }],
       ),
       changes: changes(),
+      storeCalls: storeCallsOf(storeLoad()),
     })),
     endpoint(ROUTES.audit, async () => ({
       problem: instances.isConnected()

@@ -21,6 +21,7 @@ import type { MetricsSource } from '../telemetry/metrics.ts';
 import type { StateChange } from '../telemetry/health.ts';
 import type { Readiness } from '../telemetry/readiness.ts';
 import type { RedisHealth } from '../telemetry/redis-health.ts';
+import type { StoreLoad } from '../telemetry/store-health.ts';
 import { type AdminRoute, type AnswerOf, JSON_LINES, type ROUTES } from '../operations/api.ts';
 import type { Audit } from '../operations/audit.ts';
 import { AdminError, asAdminError } from '../operations/errors.ts';
@@ -67,6 +68,8 @@ export interface AdminOptions extends Pick<ExplainParts, 'flightOf' | 'lastMissO
   readonly ttlControl: TtlControl;
   /** The share of outdated answers that is acceptable; it may change while the gateway runs. */
   readonly outdatedLimitOf: (cacheClass: CacheClass) => number;
+  /** How many calls to the store may be under way, are, and wait. */
+  readonly storeLoad: () => StoreLoad;
   /** How many calls a second the store gets at most; null for no such limit. */
   readonly maxRequestsPerSecond: number | null;
   readonly maintenance: MaintenanceControl;

@@ -59,6 +59,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   // Innermost, so that a call that waited for its turn is stopped too.
   const send = gated(client.fetch, maintenance, clock);
   const guard = new Guard(send, { limits: upstream, clock, timers, hooks: hooks.guard });
+  hooks.watch(() => guard.status());
   if (maxRequestsPerSecond !== null) {
     guard.limitBy(createLocalCallRate({ perSecond: () => maxRequestsPerSecond, clock, timers }));
   }

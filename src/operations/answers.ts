@@ -37,6 +37,14 @@ export const healthSchema = z.object({
   troubles: z.array(z.object({ name: text, severity: z.enum(['warning', 'critical']), deadline: textOrNull })),
   /** The last changes of state, the newest first. */
   changes: z.array(z.object({ at: text, name: text, from: text, to: text, detail: text })),
+  /** Calls to the store: how many may be under way, are, and wait. */
+  storeCalls: z.object({
+    limit: number,
+    underWay: number,
+    waiting: number,
+    /** How much the store bears; null until it has shown that. */
+    capacity: textOrNull,
+  }),
 });
 
 /** One change that was made. Never holds a token or a key's hash. */

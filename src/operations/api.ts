@@ -401,7 +401,7 @@ export const ROUTES = {
     path: '/api/health',
     roles: READERS,
     summary:
-      'how severe the troubles in /readyz are, until when, and the last 20 changes of state, of the process that answers',
+      'how severe the troubles in /readyz are, until when, the last 20 changes of state, and the calls to the store, of the process that answers',
     answer: healthSchema,
   },
   fleet: {

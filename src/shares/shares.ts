@@ -99,14 +99,20 @@ export type Release = () => void;
  */
 export type Refusal = 'queue-full' | 'queue-timeout' | 'refused' | 'abandoned';
 
-/** `background`: nobody waits for it, so that what is awaited goes first. */
+/** `background`: nobody waits for it, so that what its holder awaits goes first. */
 type Priority = 'awaited' | 'background';
+const PRIORITIES = ['awaited', 'background'] as const satisfies readonly Priority[];
+
+/** So many turns in a row may go to what is awaited while anything waits in the background. */
+const AWAITED_IN_A_ROW = 9;
 
 export interface Turn<H = string> {
   readonly holder: H;
   readonly amount?: number;
   readonly priority?: Priority;
-  /** How long it may wait; without it as long as it takes. */
+  /** In the background, what is worth more goes first. */
+  readonly worth?: number;
+  /** How long it may wait; without it as long as it takes. With 0 it has its turn at once or not at all. */
   readonly waitMs?: number;
   /** Aborted once nobody waits for it any more. */
   readonly signal?: AbortSignal;
@@ -126,6 +132,7 @@ export interface QueueParts {
 /** Takes one that waits out of the queue, with that result. */
 interface Waiting {
   readonly amount: number;
+  readonly worth: number;
   readonly leave: (result: Release | Refusal) => void;
 }
 
@@ -135,9 +142,10 @@ interface Line<H> extends Readonly<Record<Priority, Set<Waiting>>> {
 }
 
 /**
- * - The next turn is that of the holder who has least; among equals, of the one that was served longest ago.
- * - What is awaited goes before what is not, and takes its place in a full queue.
- * - A full queue drops the last one of the holder that has most waiting.
+ * - The next turn is that of the holder who has least; among equals, of the one that was served longest ago: nobody's
+ *   waiting readers keep others from their renewals.
+ * - Of one holder, what is awaited goes before what is not; but every tenth turn is one in the background, if any waits.
+ * - A full queue drops what is worth least in the background, else the last one, of the holder that has most of it waiting.
  * - If the one whose turn it is needs more room than there is, all wait until it has it.
  */
 export class FairQueue<H = string> {
@@ -148,6 +156,8 @@ export class FairQueue<H = string> {
   /** Holders that have something or wait; the one that was served last is last. */
   readonly #lines = new Map<H, Line<H>>();
   #waiting = 0;
+  /** Turns in a row. */
+  #awaitedTurns = 0;
 
   constructor(limits: QueueLimits, { timers, mayGrant = () => true }: QueueParts) {
     this.#shares = new Shares(limits);
@@ -168,16 +178,19 @@ export class FairQueue<H = string> {
   }
 
   /** Resolves as soon as it is decided; never rejects. */
-  async acquire({ holder, amount = 1, priority = 'awaited', waitMs, signal }: Turn<H>): Promise<Release | Refusal> {
+  async acquire(turn: Turn<H>): Promise<Release | Refusal> {
+    const { holder, amount = 1, priority = 'awaited', worth = 0, waitMs, signal } = turn;
     const line = this.#lines.get(holder) ?? newLine(holder);
     // Those that wait while this one may go wait for the gate, or for more than their holders may have.
-    const isFirst = line.awaited.size === 0 && this.#next('awaited') === undefined;
+    const isFirst = firstOf(line, PRIORITIES) === undefined && this.#next(PRIORITIES) === undefined;
     const mayGo = isFirst && this.#shares.admits(holder, amount);
-    if (mayGo && this.#mayGrant()) return this.#grant(line, amount);
-    if (this.#waiting >= this.#maxWaiting && !this.#makeRoomFor(line, priority)) return 'queue-full';
+    if (mayGo && this.#mayGrant()) return this.#grant(line, amount, priority);
+    if (waitMs === 0) return 'queue-timeout';
+    if (this.#waiting >= this.#maxWaiting && !this.#makeRoomFor(line, priority, worth)) return 'queue-full';
     const { promise, resolve } = Promise.withResolvers<Release | Refusal>();
     const waiting: Waiting = {
       amount,
+      worth,
       leave: (result) => {
         cancel?.();
         signal?.removeEventListener('abort', abandon);
@@ -203,7 +216,7 @@ export class FairQueue<H = string> {
 
   /** Takes it at once, whatever the limits: it is there already. */
   take(holder: H, amount: number): Release {
-    return this.#grant(this.#lines.get(holder) ?? newLine(holder), amount);
+    return this.#grant(this.#lines.get(holder) ?? newLine(holder), amount, 'awaited');
   }
 
   /** Does the work once its turn has come. Rejects as the work does, and with an Error if the turn is refused. */
@@ -220,13 +233,12 @@ export class FairQueue<H = string> {
   /** Grants what can be granted now. */
   serve(): void {
     for (;;) {
-      const awaited = this.#next('awaited');
-      const priority = awaited === undefined ? 'background' : 'awaited';
-      const line = awaited ?? this.#next('background');
-      const [first] = line?.[priority] ?? [];
-      if (line === undefined || first === undefined) return;
+      const isBackgrounds = this.#awaitedTurns >= AWAITED_IN_A_ROW;
+      const next = (isBackgrounds ? this.#next(['background']) : undefined) ?? this.#next(PRIORITIES);
+      if (next === undefined) return;
+      const { line, first, priority } = next;
       if (!this.#shares.hasRoom(first.amount) || !this.#mayGrant()) return;
-      first.leave(this.#grant(line, first.amount));
+      first.leave(this.#grant(line, first.amount, priority));
     }
   }
 
@@ -239,17 +251,19 @@ export class FairQueue<H = string> {
 
   /**
    * Drops one that waits so that one more of that line can; false if that one is to be dropped itself. What nobody waits
-   * for gives up its place to what is awaited.
+   * for gives up its place to what is awaited, and of one line to what is worth more.
    */
-  #makeRoomFor(line: Line<H>, priority: Priority): boolean {
+  #makeRoomFor(line: Line<H>, priority: Priority, worth: number): boolean {
     const background = this.#longest('background');
     const dropped = background === undefined ? 'awaited' : 'background';
     const longest = background ?? this.#longest('awaited');
     if (longest === undefined || (priority === 'background' && dropped === 'awaited')) return false;
-    if (priority === dropped && line[priority].size + 1 >= longest[dropped].size) return false;
-    // In the background, the one that waited longest is the least worth; else the last would be served last.
     const all = [...longest[dropped]];
-    const one = dropped === 'background' ? all[0] : all.at(-1);
+    // Of those that are worth the same, the one that waited longest; of awaited ones the last, which would be served last.
+    const least = all.toSorted((one, other) => one.worth - other.worth)[0];
+    const one = dropped === 'background' ? least : all.at(-1);
+    const isWorthMore = longest === line && one !== undefined && worth > one.worth;
+    if (priority === dropped && line[priority].size + 1 >= longest[dropped].size && !isWorthMore) return false;
     one?.leave('queue-full');
     return one !== undefined;
   }
@@ -263,19 +277,21 @@ export class FairQueue<H = string> {
     return longest;
   }
 
-  /** The line whose turn it is: of those whose first may be let in as far as its own share goes. */
-  #next(priority: Priority): Line<H> | undefined {
-    let next: Line<H> | undefined;
+  /** Whose turn it is among those of the priorities: of those whose first may be let in as far as its own share goes. */
+  #next(priorities: readonly Priority[]): ({ readonly line: Line<H> } & First) | undefined {
+    let next: ({ readonly line: Line<H> } & First) | undefined;
     for (const line of this.#lines.values()) {
-      const [first] = line[priority];
-      if (first === undefined || !this.#shares.isWithinShare(line.holder, first.amount)) continue;
-      if (next === undefined || this.#shares.of(line.holder) < this.#shares.of(next.holder)) next = line;
+      const first = firstOf(line, priorities);
+      if (first === undefined || !this.#shares.isWithinShare(line.holder, first.first.amount)) continue;
+      if (next === undefined || this.#shares.of(line.holder) < this.#shares.of(next.line.holder))
+        next = { line, ...first };
     }
     return next;
   }
 
-  #grant(line: Line<H>, amount: number): Release {
+  #grant(line: Line<H>, amount: number, priority: Priority): Release {
     const { holder } = line;
+    this.#awaitedTurns = priority === 'awaited' ? this.#awaitedTurns + 1 : 0;
     this.#shares.take(holder, amount);
     this.#lines.delete(holder);
     this.#lines.set(holder, line);
@@ -289,6 +305,20 @@ export class FairQueue<H = string> {
   #forgetIfIdle({ holder, awaited, background }: Line<H>): void {
     if (this.#shares.of(holder) + awaited.size + background.size === 0) this.#lines.delete(holder);
   }
+}
+
+interface First {
+  readonly first: Waiting;
+  readonly priority: Priority;
+}
+
+/** The first of the line: what is awaited, in order of arrival; then what is worth most. */
+function firstOf<H>(line: Line<H>, priorities: readonly Priority[]): First | undefined {
+  const [awaited] = line.awaited;
+  if (awaited !== undefined && priorities.includes('awaited')) return { first: awaited, priority: 'awaited' };
+  let [first] = line.background;
+  for (const waiting of line.background) if (first !== undefined && waiting.worth > first.worth) first = waiting;
+  return first && { first, priority: 'background' };
 }
 
 function newLine<H>(holder: H): Line<H> {

@@ -14,7 +14,7 @@ import type { CacheListener } from '../cache/events.ts';
 import type { Health } from './health.ts';
 import type { Metrics } from './metrics.ts';
 import type { PublicAppHooks, RequestLog, RequestReport } from './request-report.ts';
-import { StoreHealth } from './store-health.ts';
+import { StoreHealth, type StoreLoad } from './store-health.ts';
 
 export interface HookOptions {
   readonly logger: Logger;
@@ -31,6 +31,8 @@ export interface StoreHooks {
   readonly guard: GuardHooks;
   /** Takes why no connection to the store comes about, null if one does. Returns whether to try again. */
   readonly onConnect: (failure: string | null) => boolean;
+  /** Takes what is asked how much the store bears. */
+  readonly watch: (load: () => StoreLoad) => void;
 }
 
 /** A record that is left out again and again has one line of the log in so long. */
@@ -78,7 +80,7 @@ export function storeHooks(
       onRefused: (reason) => {
         metrics.storeCallsRefused.inc({ reason });
         if (reason === 'key-failing') storeHealth.onKeyHeldBack();
-        else if (reason !== 'store-failing') storeHealth.onQueued(null);
+        else if (reason === 'queue-full' || reason === 'queue-timeout') storeHealth.onQueued(null);
       },
       onRetry: (outcome) => metrics.storeRetries.inc({ outcome }),
       onTurnTaken: (waitedMs) => {
@@ -90,7 +92,22 @@ export function storeHooks(
         else if (error === null) logger.info({ keyId }, 'the circuit of an API key is closed again');
         else logger.warn({ keyId, err: error }, 'the circuit of an API key is open: too many of its calls failed');
       },
+      onLimit: halvings(logger),
     },
+    watch: (load) => storeHealth.watch(load),
+  };
+}
+
+/** Takes each limit of calls under way, and logs when it is half of what it was. */
+function halvings(logger: Logger): (limit: number) => void {
+  let largest = 0;
+  return (limit) => {
+    const isHalved = limit <= largest / 2;
+    if (isHalved) {
+      const limits = { from: largest, to: limit };
+      logger.info(limits, 'the store bears fewer calls at a time: the limit of calls under way has halved');
+    }
+    largest = isHalved ? limit : Math.max(largest, limit);
   };
 }
 

@@ -108,10 +108,12 @@ const HELP = {
   evalgate_store_calls_in_flight: 'Calls to the evaluation store in flight.',
   evalgate_store_calls_queued: 'Calls to the evaluation store waiting in the queue.',
   evalgate_store_calls_refused_total:
-    'Calls to the evaluation store that were not sent, by reason: queue-full, queue-timeout, store-failing (the circuit is open), or key-failing (that of the API key is open).',
+    'Calls to the evaluation store that were not sent, by reason: queue-full, queue-timeout, store-failing (the circuit is open), key-failing (that of the API key is open), or renewal-dropped (the copy is served, and renewed later).',
   evalgate_store_calls_total: 'Calls to the evaluation store, by outcome.',
   evalgate_store_down:
     '1 while the evaluation store is down: the circuit is open for all API keys, or no call has succeeded for 30 s while three or more failed; absent before the first call.',
+  evalgate_store_concurrency_limit:
+    'Calls to the evaluation store that may be in flight: as many as it bears, if upstream.adaptive is on.',
   evalgate_store_queue_seconds: 'Time that calls to the evaluation store waited in the queue.',
   evalgate_store_records_listed_total: 'Records in lists of the store, with those that were left out.',
   evalgate_store_records_left_out_total:
@@ -206,6 +208,7 @@ export class Metrics {
     this.#one('evalgate_store_breaker_open', 'max', () => guard().isOpen);
     this.#one('evalgate_store_breaker_open_keys', 'max', () => guard().openKeys);
     this.#one('evalgate_store_calls_in_flight', 'sum', () => guard().inFlight);
+    this.#one('evalgate_store_concurrency_limit', 'sum', () => guard().limit);
     this.#one('evalgate_store_calls_queued', 'sum', () => guard().queued);
     this.#by('role', 'evalgate_redis_up', 'min', () => links().map(({ role, isUp }) => [role, isUp]));
     const hearing = this.#gauge('evalgate_redis_hearing', {

@@ -10,6 +10,7 @@ import { z } from 'zod';
 import { TimeBuckets } from '../operations/stats/time-buckets.ts';
 import type { Clock } from '../time/clock.ts';
 import type { StoreCall } from '../upstream/client.ts';
+import type { GuardStatus } from '../upstream/guard.ts';
 import { publicName } from '../tracing/spans.ts';
 import { degraded, type DependencyState, type Health } from './health.ts';
 import { Trouble } from './trouble.ts';
@@ -57,6 +58,14 @@ interface Finding {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
+/** How many calls may be under way, are, and wait. */
+export type StoreLoad = Pick<GuardStatus, 'limit' | 'isLimitFound' | 'inFlight' | 'queued'>;
+
+/** How much the store bears, in a sentence without its end; null if it has not shown that it bears no more. */
+export function fastestAt({ limit, isLimitFound }: StoreLoad): string | null {
+  return isLimitFound ? `the store is fastest at about ${limit} ${limit === 1 ? 'call' : 'calls'} at a time` : null;
+}
+
 export class StoreHealth {
   readonly #health: Health;
   readonly #clock: Clock;
@@ -83,6 +92,7 @@ export class StoreHealth {
   #lastStatus: number | null = null;
   /** Why the circuit of all is open; null while it is closed. */
   #heldBackFor: unknown = null;
+  #load: (() => StoreLoad) | null = null;
 
   /** `degradedPercent`: the share of calls that may fail. */
   constructor(health: Health, clock: Clock, degradedPercent: number) {
@@ -93,6 +103,11 @@ export class StoreHealth {
     this.#trouble = new Trouble(clock, SETTLED_AFTER_MS);
     this.#keysHeldBack = new Trouble(clock, KEYS_SETTLED_AFTER_MS);
     health.add({ name: 'store', okMessage: 'the store answers again', check: () => this.#check() });
+  }
+
+  /** From now on the detail says how much the store bears, if it has shown that. */
+  watch(load: () => StoreLoad): void {
+    this.#load = load;
   }
 
   /** Whether it is down, for the alert; null before the first call. */
@@ -168,7 +183,7 @@ export class StoreHealth {
     }
     if (this.#okSinceMs === null) return neverCalled(this.#connection);
     const sinceMs = Math.max(this.#okSinceMs, okSinceMs ?? 0);
-    return { status: 'ok', sinceMs, detail: `${this.#lastCall()}${this.#qualifiers()}` };
+    return { status: 'ok', sinceMs, detail: `${this.#lastCall()}${this.#qualifiers()}${this.#capacity()}` };
   }
 
   /** Null if the store is well. */
@@ -223,6 +238,14 @@ export class StoreHealth {
   /** `which`: what the failure is of. */
   #lastFailureText(which: string): string {
     return `${which}: ${this.#lastFailure === null ? 'unknown' : describeFailure(this.#lastFailure)}`;
+  }
+
+  #capacity(): string {
+    const load = this.#load?.();
+    const fastest = load === undefined ? null : fastestAt(load);
+    return load === undefined || fastest === null
+      ? ''
+      : `; ${fastest}: ${load.inFlight} under way, ${load.queued} waiting`;
   }
 
   /** For the detail, while some calls fail, or while they or their waits are long. */

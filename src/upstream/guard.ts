@@ -152,12 +152,12 @@ export class Guard {
 
   async #try<P, R>(resource: Resource<P, R>, params: P, { deadlineMs, ...options }: Attempt): Promise<StoreAnswer<R>> {
     const startedMs = this.#nowMs();
-    const { keyId, isBackground = false, signal } = options;
+    const { keyId, isBackground = false, reads = 0, signal } = options;
     const caller = { keyId, isBackground };
     const admission = this.#circuits.admit(caller, startedMs);
     if (admission === null) throw this.#heldBack(caller);
     const waitMs = Math.min(this.#options.limits.queueTimeoutMs, deadlineMs - startedMs);
-    const permit = await this.#queue.acquire({ ...caller, waitMs, ...(signal && { signal }) });
+    const permit = await this.#queue.acquire({ ...caller, reads, waitMs, ...(signal && { signal }) });
     let sent: SentCall | null = null;
     try {
       if (permit === 'abandoned') throw new StoreError('aborted', 'nobody waits for the answer any more');
@@ -251,10 +251,14 @@ export class Guard {
       });
     }
     const { maxQueue, queueTimeoutMs } = this.#options.limits;
-    const why = reason === 'queue-full' ? `${maxQueue} others waited` : `it had waited for ${queueTimeoutMs} ms`;
+    const reasons = {
+      'queue-full': `${maxQueue} others waited`,
+      'queue-timeout': `it had waited for ${queueTimeoutMs} ms`,
+      'renewal-dropped': 'the renewal could not be had in time',
+    };
     // By then all calls that wait now are gone.
     const retryAfterMs = Math.max(MIN_RETRY_AFTER_MS, queueTimeoutMs);
-    return new StoreError('overloaded', `the call was not sent to the store: ${why}`, { retryAfterMs });
+    return new StoreError('overloaded', `the call was not sent to the store: ${reasons[reason]}`, { retryAfterMs });
   }
 
   /** A clock that is never set back. */

@@ -12,8 +12,9 @@ import type { CallRate } from './call-rate.ts';
  * - `queue-timeout`: it had waited as long as it may
  * - `store-failing`: too many of the last calls had failed
  * - `key-failing`: too many of the last calls of its key had failed
+ * - `renewal-dropped`: the renewal of a copy could not be had in time, while calls that are awaited went first
  */
-export type Rejection = 'queue-full' | 'queue-timeout' | 'store-failing' | 'key-failing';
+export type Rejection = 'queue-full' | 'queue-timeout' | 'store-failing' | 'key-failing' | 'renewal-dropped';
 
 /** Permits one call, to be called once the call is over; or why it is not sent. `abandoned`: nobody waits any more. */
 export type Permit = Release | Rejection | 'abandoned';
@@ -30,6 +31,8 @@ export interface QueuedCall {
   /** The API key that caused the call. Calls of no key are treated as those of one more key. */
   readonly keyId: string | undefined;
   readonly isBackground: boolean;
+  /** Of a renewal: how often the copy was read. Those of often-read copies go first. */
+  readonly reads: number;
   /** How long it may wait. */
   readonly waitMs: number;
   /** Aborted once nobody waits for the call: it gives up its place. */
@@ -64,10 +67,13 @@ export class RequestQueue {
   }
 
   /** Resolves as soon as it is decided; never rejects. */
-  async acquire({ keyId, isBackground, waitMs, signal }: QueuedCall): Promise<Permit> {
+  async acquire({ keyId, isBackground, reads, waitMs, signal }: QueuedCall): Promise<Permit> {
     const priority = isBackground ? 'background' : 'awaited';
-    const permit = await this.#queue.acquire({ holder: keyId, priority, waitMs, ...(signal && { signal }) });
-    return permit === 'refused' ? 'store-failing' : permit;
+    const turn = { holder: keyId, priority, worth: reads, waitMs, ...(signal && { signal }) } as const;
+    const permit = await this.#queue.acquire(turn);
+    if (permit === 'refused') return 'store-failing';
+    // The copy is served meanwhile, and its next reader asks again.
+    return isBackground && (permit === 'queue-full' || permit === 'queue-timeout') ? 'renewal-dropped' : permit;
   }
 
   /** Refuses all calls that wait: the store is failing. */

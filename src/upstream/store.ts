@@ -25,6 +25,8 @@ export interface FetchOptions {
   readonly timeoutMs?: number;
   /** No reader waits for the answer: calls that a reader waits for go first. */
   readonly isBackground?: boolean;
+  /** Of a call in the background: how often the copy that it renews was read. Those of often-read copies go first. */
+  readonly reads?: number;
   /**
    * Takes over what gives back the memory reserved for the answer, to be called once the answer is kept or given up. Without
    * it, that is given back when the answer is returned.

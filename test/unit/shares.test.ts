@@ -24,8 +24,13 @@ interface Limits {
 class World {
   readonly queue: FairQueue;
   readonly calls: Asked[] = [];
+  /** In a row, as a test counts them. */
+  awaitedTurns = 0;
+
+  readonly limits: Limits;
 
   constructor(limits: Limits) {
+    this.limits = limits;
     this.queue = new FairQueue(limits, { timers });
   }
 
@@ -80,12 +85,7 @@ test('keys with as many calls in flight are served in turn; one that comes takes
   const world = new World({ capacity: 1, maxWaiting: 9, reservePercent: 0 });
   const first = await world.acquire('a');
   for (const keyId of ['a', 'b', 'a', 'b']) await world.acquire(keyId);
-  const served: string[] = [];
-  for (let call: Asked | undefined = first; call !== undefined; [call] = world.inFlight()) {
-    served.push(call.keyId);
-    await world.release(call);
-  }
-  expect(served).toEqual(['a', 'a', 'b', 'a', 'b']);
+  expect(await turnsFrom(world, first)).toEqual(['a', 'a', 'b', 'a', 'b']);
 });
 
 const KEYS = ['a', 'b', 'c', 'd'] as const;
@@ -126,14 +126,16 @@ function isInOrder(world: World, bounds: Limits): boolean {
   );
 }
 
-/** Whether the call that was sent in place of the one that ended was next: reads first, then by calls in flight. */
-function isFair(served: Asked, waited: readonly Asked[], flying: ReadonlyMap<string, number>, bounds: Limits): boolean {
+/** Whether the call that was sent in place of the one that ended was next: by calls in flight; of one key, reads first. */
+function isFair(served: Asked, waited: readonly Asked[], flying: ReadonlyMap<string, number>, world: World): boolean {
+  const isBackgrounds = world.awaitedTurns >= 9;
   const callsOf = (keyId: string): number => flying.get(keyId) ?? 0;
-  const rivals = waited.filter(({ keyId }) => callsOf(keyId) < maxPerKey(bounds));
-  return rivals.every(({ keyId, isBackground }) => {
-    if (isBackground !== served.isBackground) return isBackground;
-    return callsOf(served.keyId) <= callsOf(keyId);
-  });
+  const rivals = waited.filter(({ keyId }) => callsOf(keyId) < maxPerKey(world.limits));
+  return rivals.every(({ keyId, isBackground }) =>
+    keyId === served.keyId
+      ? isBackground || !served.isBackground || isBackgrounds
+      : callsOf(served.keyId) <= callsOf(keyId) || (isBackgrounds && served.isBackground && !isBackground),
+  );
 }
 
 test('whatever comes, the limits hold, no connection that may be used is idle, and turns are fair', async () => {
@@ -150,7 +152,8 @@ test('whatever comes, the limits hold, no connection that may be used is idle, a
         const flying = new Map(KEYS.map((id) => [id, stillFlying.filter(({ keyId }) => keyId === id).length]));
         const served = world.inFlight().filter((call) => !before.includes(call));
         expect(served.length).toBeLessThanOrEqual(1);
-        expect(served.every((call) => isFair(call, waited, flying, bounds))).toBe(true);
+        expect(served.every((call) => isFair(call, waited, flying, world))).toBe(true);
+        for (const { isBackground } of served) world.awaitedTurns = isBackground ? 0 : world.awaitedTurns + 1;
         expect(isInOrder(world, bounds)).toBe(true);
       }
     }),
@@ -210,6 +213,49 @@ test('what is cleared is refused, and work that has no turn is not done', async 
   expect(waiting.permit).toBe('refused');
   await world.release(held);
   expect(world.queue.load()).toEqual({ held: 0, waiting: 0 });
+});
+
+async function turnsFrom(world: World, first: Asked): Promise<readonly string[]> {
+  const names: string[] = [];
+  for (let call: Asked | undefined = first; call !== undefined; [call] = world.inFlight()) {
+    names.push(`${call.keyId}${call.isBackground ? ' renewal' : ''}`);
+    await world.release(call);
+  }
+  return names;
+}
+
+test("the reads of one key do not keep another from its renewals, and a key's own reads go before them", async () => {
+  const world = new World({ capacity: 1, maxWaiting: 20, reservePercent: 0 });
+  const first = await world.acquire('a');
+  for (const isBackground of [true, false, false]) await world.acquire('a', isBackground);
+  await world.acquire('b', true);
+  expect(await turnsFrom(world, first)).toEqual(['a', 'a', 'b renewal', 'a', 'a renewal']);
+});
+
+test('every tenth turn is a renewal', async () => {
+  const world = new World({ capacity: 1, maxWaiting: 40, reservePercent: 0 });
+  const first = await world.acquire('a');
+  for (let turns = 0; turns < 20; turns += 1) await world.acquire('a');
+  for (let turns = 0; turns < 3; turns += 1) await world.acquire('a', true);
+  const turns = await turnsFrom(world, first);
+  expect(turns.flatMap((name, index) => (name === 'a renewal' ? [index + 1] : []))).toEqual([10, 20, 24]);
+});
+
+test('the renewals of often-read records go first, and those of others are dropped first', async () => {
+  const queue = new FairQueue({ capacity: 1, maxWaiting: 2, reservePercent: 0 }, { timers });
+  const done: string[] = [];
+  const renew = async (name: string, worth: number, waitMs?: number): Promise<void> => {
+    const turn = { holder: 'a', priority: 'background', worth, ...(waitMs === undefined ? {} : { waitMs }) } as const;
+    const release = await queue.acquire(turn);
+    done.push(typeof release === 'string' ? `${name}: ${release}` : name);
+    if (typeof release !== 'string') release();
+  };
+  const held = await queue.acquire({ holder: 'a' });
+  const all = [renew('rare', 1), renew('often', 50), renew('now or never', 99, 0), renew('seldom', 2)];
+  await nextTurn();
+  if (typeof held !== 'string') held();
+  await Promise.all(all);
+  expect(done).toEqual(['now or never: queue-timeout', 'rare: queue-full', 'often', 'seldom']);
 });
 
 test('one key never has all of what there is, unless that is one', () => {

@@ -158,7 +158,7 @@ describe('/api/cache', () => {
   });
 
   test('a copy that was dropped for want of memory is missed as evicted', async () => {
-    gateway = await forTest(startTestGateway({ config: 'cache: {memory: 1MB}' }));
+    gateway = await forTest(startTestGateway({ config: '{cache: {memory: 1MB}, upstream: {adaptive: false}}' }));
     const body = 'x'.repeat(300_000);
     const ids = Array.from({ length: 6 }, (_, index) => `ev_${index}`);
     gateway.store.put({
@@ -221,7 +221,7 @@ describe('/api/cache/top', () => {
   });
 
   test('says how many calls more memory would spare, if what was evicted is still fresh when it is read again', async () => {
-    gateway = await forTest(startTestGateway({ config: 'cache: {memory: 1MB}' }));
+    gateway = await forTest(startTestGateway({ config: '{cache: {memory: 1MB}, upstream: {adaptive: false}}' }));
     key = await gateway.issueKey({ perMinute: 1_000_000, perHour: 1_000_000 });
     const ids = Array.from({ length: 300 }, (_, index) => `ev_${index}`);
     gateway.store.put({ evaluations: ids.map((id) => anEvaluation({ _id: id, title: 'x'.repeat(2000) })) });

@@ -86,7 +86,7 @@ test('C3: reads that somebody waits for go before refreshes, and take their plac
   }
   // The oldest refresh gives up its place.
   const second = gateway.read(read);
-  const refused = 'evalgate_store_calls_refused_total{reason="queue-full"}';
+  const refused = 'evalgate_store_calls_refused_total{reason="renewal-dropped"}';
   await vi.waitFor(async () => expect(await gateway.metric(refused)).toBe(1));
   gate.release();
   expect((await Promise.all([first, second])).map(({ status }) => status)).toEqual([200, 200]);

@@ -40,6 +40,7 @@ export function HealthView() {
     <div class="halves">
       <${Panel} id="readiness" title="Readiness" of=${live.readiness} show=${Dependencies} />
       <${Panel} id="changes" title="State changes" of=${live.health} show=${Changes} />
+      <${Panel} id="store-calls" title="Calls to the store" of=${live.health} show=${StoreCalls} />
       <${Panel} id="requests" title="Requests by status" of=${live.history} show=${Requests} />
       <${Panel} id="left-out" title="Records left out of lists" of=${live.history} show=${LeftOut} />
       ${mayKeys && html`<${Panel} id="consumers" title="By API key" of=${live.keyUse} show=${KeyUse} />`}
@@ -57,6 +58,18 @@ function Dependencies({ data }) {
     cells: [name, stateText(status), moment(since), detail],
   }));
   return table('Dependencies', ['Dependency', 'State', 'Since', 'Cause'], rows);
+}
+
+/**
+ * How many calls the store bears at a time, and how many it has, of the process that answers.
+ * @param {{ readonly data: import('./api.js').Answer<'health'> }} props
+ */
+function StoreCalls({ data: { storeCalls } }) {
+  const { limit, underWay, waiting, capacity } = storeCalls;
+  const rows = [{ key: 'now', cells: [count(underWay), count(limit), count(waiting)] }];
+  const sentence = capacity === null ? 'The store has not shown that it bears no more' : capacity;
+  return html`${table('Calls to the store', ['#Under way', '#Limit', '#Waiting'], rows)}
+    <p class="hint">${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}.</p>`;
 }
 
 /** @param {{ readonly data: History }} props */
