@@ -33,7 +33,7 @@ import { auditLog, type Backend, type BackendOptions, instanceInfo } from './bac
  */
 export async function openRedisBackend(options: BackendOptions, url: string): Promise<Backend> {
   const { config, store, clock, timers, logger } = options;
-  const { timeoutMs, cacheUrl } = config.redis;
+  const { cacheUrl } = config.redis;
   const isOne = cacheUrl === null || cacheUrl === url;
   const redis = new RedisHealth({ ...options, isOne, siblings: options.workers });
   const [state, cacheLink] = openLinks(options, { url, cacheUrl: isOne ? null : cacheUrl });
@@ -53,7 +53,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   const ofStore = { link: state, store: store.identity, timers };
   const { maxRequestsPerSecond: perSecond } = config.upstream;
   if (perSecond !== null) store.guard.limitBy(createRedisCallRate({ ...ofStore, perSecond, processes, clock }));
-  const quota = new FailoverLimiter({ link: state, self, clock, processes, timeoutMs, hooks: redis.quotaHooks });
+  const quota = new FailoverLimiter({ link: state, self, clock, processes, hooks: redis.quotaHooks });
   const ofProcess = { ...ofStore, self };
   const onBroken = warnOnce(logger, 'a message of the fleet cannot be read, and is left out');
   const whatIf = new WhatIf(options, { ...ofProcess, peers: () => instances.peers(), onBroken });

@@ -1,8 +1,7 @@
 /**
  * A limiter that always answers: Redis decides, and while it cannot be asked this process goes on from what it last knew,
  * with its share of the limits (R5: the one exception to exact limits). One request without an answer is enough (R6: no
- * further one waits for Redis), which is probed behind. The requests admitted meanwhile are added to the logs in Redis once
- * it is back. The same holds for a single quota by whose log Redis cannot decide, such as one that another application wrote
+ * further one waits for Redis). The link knows when Redis is back; the requests admitted meanwhile are then added to its logs. The same holds for a single quota by whose log Redis cannot decide, such as one that another application wrote
  * into: Redis goes on deciding on all others.
  *
  * While Redis decides, no window ever holds more than its limit. How that can fail, and what bounds it:
@@ -19,15 +18,12 @@
  */
 import type { Clock } from '../time/clock.ts';
 import type { RedisLink } from '../redis/connection.ts';
-import { quotaBucket, trialKeys } from '../redis/names.ts';
+import { QUOTA_BUCKETS, quotaBucket } from '../redis/names.ts';
 import type { QuotaDecision, QuotaLimiter, QuotaLimits, QuotaUsage } from './limiter.ts';
 import { LocalShare } from './local-share.ts';
 import { RedisLimiter, UndecidableLogError } from './redis-limiter.ts';
 
 const MAX_QUOTAS = 20_000;
-const PROBE_EVERY_MS = 100;
-/** If Redis can be reached but does not decide, because it is out of memory or too far away. */
-const MAX_PROBE_MS = 2000;
 const MERGES_AT_ONCE = 20;
 const UNDECIDED_EVERY_MS = 1000;
 /** More logs of one partition that are none are no accident of one of them: then Redis decides on no quota there. */
@@ -40,8 +36,6 @@ export interface FailoverOptions {
   readonly clock: Clock;
   /** How many processes share the limits, as last known; an integer from 1. */
   readonly processes: () => number;
-  /** How long a request waits for Redis (`redis.timeout`). A Redis that takes longer to answer a probe is not back. */
-  readonly timeoutMs: number;
   /** Called when the first limits are no longer exact over all processes, and when all are again. */
   readonly hooks: {
     readonly onDegraded: (reason: unknown) => void;
@@ -55,26 +49,18 @@ export interface FailoverOptions {
 export class FailoverLimiter implements QuotaLimiter {
   readonly #partitions: readonly Partition[];
 
-  constructor({ link, self, clock, processes, timeoutMs, hooks }: FailoverOptions) {
+  constructor({ link, self, clock, processes, hooks }: FailoverOptions) {
     const redis = new RedisLimiter({ redis: link, clock });
-    // On a Cluster the quotas of a bucket cannot be asked for while its node is away, and no others: a process that
-    // decided on more of them by itself would count what others count in Redis.
-    const probes =
-      link.kind === 'cluster' ? trialKeys('probe').map((key) => () => link.client.exists(key)) : [() => link.ping()];
+    const count = link.kind === 'cluster' ? QUOTA_BUCKETS : 1;
     let degraded = 0;
     const onChange = (change: 1 | -1, reason: unknown): void => {
       degraded += change;
       if (change === 1 && degraded === 1) hooks.onDegraded(reason);
       if (degraded === 0) hooks.onExact();
     };
-    this.#partitions = probes.map((ask) => {
-      const local = new LocalShare({ clock, processes, maxQuotas: MAX_QUOTAS / probes.length });
-      const probe = async (): Promise<void> => {
-        const askedMicros = clock.nowMicros();
-        await ask();
-        if (clock.nowMicros() - askedMicros > timeoutMs * 1000) throw new Error('Redis answered too late.');
-      };
-      return new Partition({ redis, self, local, probe, onChange, onUndecided: hooks.onUndecided });
+    this.#partitions = Array.from({ length: count }, (_, bucket) => {
+      const local = new LocalShare({ clock, processes, maxQuotas: MAX_QUOTAS / count });
+      return new Partition({ link, bucket, redis, self, local, onChange, onUndecided: hooks.onUndecided });
     });
   }
 
@@ -101,11 +87,12 @@ export class FailoverLimiter implements QuotaLimiter {
 const NO_LIMITS: QuotaLimits = { perMinute: 1, perHour: 1 };
 
 interface PartitionOptions {
+  readonly link: Pick<RedisLink, 'decidesOn' | 'suspect' | 'onChange'>;
+  /** Its place among the partitions. */
+  readonly bucket: number;
   readonly redis: RedisLimiter;
   readonly self: string;
   readonly local: LocalShare;
-  /** Resolves if Redis can be asked; rejects, in bounded time, if it cannot. */
-  readonly probe: () => Promise<void>;
   /** Its limits are no longer exact over all processes, for that reason (1), or are again (-1). */
   readonly onChange: (change: 1 | -1, reason: unknown) => void;
   readonly onUndecided: FailoverOptions['hooks']['onUndecided'];
@@ -119,17 +106,17 @@ class Partition implements QuotaLimiter {
   readonly #merging = new Set<string>();
   /** The quotas that Redis cannot decide on, with the limits they were last asked for with. */
   readonly #undecided = new Map<string, QuotaLimits>();
-  #isRedisAsked = true;
+  readonly #stopListening: () => void;
   #isDegraded = false;
+  #isRecovering = false;
   #isClosed = false;
-  #probeMs = PROBE_EVERY_MS;
-  #timer: NodeJS.Timeout | undefined;
   #undecidedTimer: NodeJS.Timeout | undefined;
 
   constructor(options: PartitionOptions) {
     this.#options = options;
     this.#redis = options.redis;
     this.#local = options.local;
+    this.#stopListening = options.link.onChange(() => void this.#recover());
   }
 
   async consume(quotaId: string, limits: QuotaLimits): Promise<QuotaDecision> {
@@ -138,7 +125,6 @@ class Partition implements QuotaLimiter {
       try {
         const decision = await this.#redis.consume(quotaId, limits);
         this.#local.learn(quotaId, decision);
-        this.#probeMs = PROBE_EVERY_MS;
         this.#noteExact();
         return decision;
       } catch (error) {
@@ -163,12 +149,18 @@ class Partition implements QuotaLimiter {
 
   close(): void {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
+    this.#stopListening();
     clearTimeout(this.#undecidedTimer);
   }
 
   #isAsked(quotaId: string): boolean {
     return this.#isRedisAsked && !this.#undecided.has(quotaId);
+  }
+
+  /** The first request that Redis does not decide on finds out why. */
+  get #isRedisAsked(): boolean {
+    const { link, bucket } = this.#options;
+    return !this.#isDegraded || link.decidesOn(bucket);
   }
 
   /** Redis did not decide on that quota, or on none at all. */
@@ -204,31 +196,23 @@ class Partition implements QuotaLimiter {
   }
 
   #disconnect(reason: unknown): void {
-    if (!this.#isRedisAsked || this.#isClosed) return;
-    this.#isRedisAsked = false;
-    if (!this.#isDegraded) this.#options.onChange(1, reason);
-    this.#isDegraded = true;
-    this.#probeLater();
-    this.#probeMs = Math.min(MAX_PROBE_MS, this.#probeMs * 2);
-  }
-
-  #probeLater(): void {
-    this.#timer = setTimeout(() => void this.#probe(), this.#probeMs).unref();
-  }
-
-  async #probe(): Promise<void> {
-    try {
-      await this.#options.probe();
-    } catch {
-      if (!this.#isClosed) this.#probeLater();
-      return;
-    }
     if (this.#isClosed) return;
-    this.#isRedisAsked = true;
+    const { link, bucket, onChange } = this.#options;
+    const wasDegraded = this.#isDegraded;
+    this.#isDegraded = true;
+    link.suspect(bucket);
+    if (!wasDegraded) onChange(1, reason);
+  }
+
+  /** Never rejects. */
+  async #recover(): Promise<void> {
+    if (!this.#isDegraded || this.#isRecovering || this.#isClosed || !this.#isRedisAsked) return;
+    this.#isRecovering = true;
     const quotaIds = this.#local.unsyncedIds();
     for (let from = 0; from < quotaIds.length && this.#isRedisAsked; from += MERGES_AT_ONCE) {
       await Promise.all(quotaIds.slice(from, from + MERGES_AT_ONCE).map((quotaId) => this.#sync(quotaId)));
     }
+    this.#isRecovering = false;
   }
 
   /** Adds what was admitted here to the log in Redis, before any request that is sent later. Never rejects. */
@@ -245,6 +229,8 @@ class Partition implements QuotaLimiter {
     } finally {
       this.#merging.delete(quotaId);
     }
+    // What was admitted while that merge waited for Redis is in none yet.
+    if (!this.#isDegraded && this.#local.hasUnsynced(quotaId)) await this.#sync(quotaId);
   }
 
   /** That Redis can be reached is not enough: one that is out of memory can be, and would be back and gone with each probe. */

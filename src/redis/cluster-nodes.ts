@@ -4,16 +4,26 @@ import type { RedisNode } from './address.ts';
 import { ClusterIncompleteError } from './errors.ts';
 import { DROP_AFTER_MS, reasonOf } from './health.ts';
 import { trialKeys } from './names.ts';
+import { beforeDeadline } from './request-wait.ts';
+
+interface ClusterProbeOptions {
+  /** How long a name may wait for its answer. */
+  readonly timeoutMs: number;
+  /** Called with the first failure at once. */
+  readonly onNodeFailure: (reason: Error) => void;
+  /** Called after each probe with the buckets (names.ts) that did not answer in time. */
+  readonly onSilent: (buckets: ReadonlySet<number>) => void;
+}
 
 /**
  * Asks every primary, and whether all slots are served: what is shared lies in all of them. Then it asks for keys in slots
  * spread over all nodes: a node that has taken over slots is found by its MOVED, as for any command. `greet` is the
- * handshake with a node. `onFailure` is called with the first failure at once.
+ * handshake with a node.
  */
 export function clusterProbe(
   cluster: Cluster,
   greet: (node: Redis) => Promise<void>,
-  onFailure: (reason: Error) => void,
+  { timeoutMs, onNodeFailure, onSilent }: ClusterProbeOptions,
 ): () => Promise<void> {
   /** When each node last answered. */
   const answeredAtMs = new WeakMap<Redis, number>();
@@ -28,14 +38,16 @@ export function clusterProbe(
       if (lastMs === undefined) answeredAtMs.set(node, performance.now());
       // The Cluster then asks another node who has its slots; without any node a new one is opened.
       else if (performance.now() - lastMs > DROP_AFTER_MS) node.disconnect();
-      onFailure(reasonOf(error));
+      onNodeFailure(reasonOf(error));
       throw error;
     }
   };
   return async () => {
     // First, since a node that was just found is connected by it.
     const nodes = await Promise.allSettled(cluster.nodes('master').map(probeNode));
-    const keys = await Promise.allSettled(trialKeys('probe').map((key) => cluster.exists(key)));
+    const inTime = (key: string): Promise<number> => beforeDeadline(cluster.exists(key), timeoutMs);
+    const keys = await Promise.allSettled(trialKeys('probe').map(inTime));
+    onSilent(new Set(keys.flatMap(({ status }, bucket) => (status === 'rejected' ? [bucket] : []))));
     for (const result of [...nodes, ...keys]) if (result.status === 'rejected') throw result.reason;
   };
 }

@@ -4,6 +4,7 @@
  * twice.
  */
 import { randomUUID } from 'node:crypto';
+import { EventEmitter } from 'node:events';
 import { isDeepStrictEqual } from 'node:util';
 import { messageOf } from '../log/error.ts';
 import type { RedisAddress } from './address.ts';
@@ -80,7 +81,7 @@ export class RedisLink extends ConnectionHealth<Connection> {
   readonly values = new ValueLimit();
   readonly #onCommand: RedisLinkOptions['onCommand'];
   readonly #timeoutListeners = new Set<() => void>();
-  readonly #refusalListeners = new Set<() => void>();
+  readonly #changes = new EventEmitter<{ change: [] }>().setMaxListeners(0);
   /** What the connections were opened with, or those that are to take their place. */
   #opening: Opening;
   #sentinels: SentinelWatch;
@@ -93,6 +94,8 @@ export class RedisLink extends ConnectionHealth<Connection> {
   /** What Redis refused last, and when; null once it does it. */
   #refused: { readonly error: Error; readonly atMs: number } | null = null;
   readonly #trialId = randomUUID();
+  /** The buckets of a Cluster that do not answer. */
+  #silent: ReadonlySet<number> = new Set();
 
   /** Throws RedisAddressError for what is no address of a Redis. */
   constructor({ role, setting, onCommand, timeoutMs = DEFAULT_TIMEOUT_MS, ...access }: RedisLinkOptions) {
@@ -120,8 +123,8 @@ export class RedisLink extends ConnectionHealth<Connection> {
     // Its message to itself goes by this link, and could not be sent while that was down.
     this.onUp(() => void this.subscriber.ping().catch(() => undefined));
     for (const changes of [this, this.subscriber]) {
-      changes.onUp(() => this.#reportRefusal());
-      changes.onDown(() => this.#reportRefusal());
+      changes.onUp(() => this.#reportChange());
+      changes.onDown(() => this.#reportChange());
     }
   }
 
@@ -176,13 +179,31 @@ export class RedisLink extends ConnectionHealth<Connection> {
     return refusalOf(refused, this) ?? (this.subscriber.isUp() ? null : refusalOf(this.subscriber.downReason, this));
   }
 
-  /** Calls back when the refusal may have changed. */
-  onRefusal(listener: () => void): void {
-    this.#refusalListeners.add(listener);
+  /**
+   * Whether Redis answers for the names of that bucket (names.ts) and does what it is asked. On a Cluster the nodes of other
+   * buckets may be away: who decided by himself on what they have would count what others count there.
+   */
+  decidesOn(bucket: number): boolean {
+    if (this.kind === 'cluster') return !this.#isInDoubt && this.isReady() && !this.#silent.has(bucket);
+    return this.isUp() && this.#tried.has(this.connection);
   }
 
-  #reportRefusal(): void {
-    for (const listener of this.#refusalListeners) listener();
+  /** What was asked of that bucket failed: nothing more is until a probe has ended. */
+  suspect(bucket: number): void {
+    if (this.kind !== 'cluster') return;
+    this.#silent = new Set([...this.#silent, bucket]);
+    // A failure is reported by the health.
+    this.ping().catch(() => undefined);
+  }
+
+  /** Calls back when the refusal, or what Redis decides on, may have changed; returns a function that ends this. */
+  onChange(listener: () => void): () => void {
+    this.#changes.on('change', listener);
+    return () => this.#changes.off('change', listener);
+  }
+
+  #reportChange(): void {
+    this.#changes.emit('change');
   }
 
   #dropNext(): void {
@@ -220,6 +241,11 @@ export class RedisLink extends ConnectionHealth<Connection> {
         onNodeLeft: (node) => {
           if (this.connection === connection) this.subscriber.leave(node);
         },
+        onSilent: (buckets) => {
+          if (this.connection !== connection) return;
+          this.#silent = buckets;
+          this.#reportChange();
+        },
         sentinelFault: () => this.#sentinels.fault,
       });
       const ask = async (): Promise<void> => {
@@ -236,7 +262,7 @@ export class RedisLink extends ConnectionHealth<Connection> {
    * or read-only still answers. Rejects for any other refusal.
    */
   async #tryOut(connection: Connection): Promise<void> {
-    if (this.#tried.has(connection)) return;
+    if (this.#tried.has(connection) && this.#refused === null) return;
     const script = TRIALS[this.role];
     const keys = trialKeys(this.#trialId);
     // In a Cluster at each primary. A single server that is a node of one has only some of the names.
@@ -253,14 +279,15 @@ export class RedisLink extends ConnectionHealth<Connection> {
       const refusal = refusalOf(error, this);
       if (!(error instanceof Error) || (refusal?.kind !== 'full' && refusal?.kind !== 'read-only')) throw error;
       this.#refused = { error, atMs: Number.NEGATIVE_INFINITY };
-      this.#reportRefusal();
+      this.#reportChange();
       return;
     }
-    if (this.#refused !== null && performance.now() - this.#refused.atMs < REFUSED_FOR_MS) return;
     this.#tried.add(connection);
     void this.values.read(connection.servers());
-    this.#refused = null;
-    this.#reportRefusal();
+    const isForbidden = refusalOf(this.#refused?.error, this)?.kind === 'forbidden';
+    const isShown = isForbidden && performance.now() - (this.#refused?.atMs ?? 0) < REFUSED_FOR_MS;
+    if (!isShown) this.#refused = null;
+    this.#reportChange();
   }
 
   /** A command was refused: the next probe tries all of them. */
@@ -268,7 +295,7 @@ export class RedisLink extends ConnectionHealth<Connection> {
     if (refusalOf(error, this) === null) return;
     this.#tried.delete(this.connection);
     this.#refused = { error, atMs: performance.now() };
-    this.#reportRefusal();
+    this.#reportChange();
   }
 
   /**
@@ -295,6 +322,7 @@ export class RedisLink extends ConnectionHealth<Connection> {
     try {
       const reply = await beforeDeadline(send(this.client), this.timeoutMs);
       report('answered');
+      this.values.noteTaken(largestBytes);
       // One node of a Cluster says nothing of the others, and one command nothing of those that are refused.
       if (this.kind !== 'cluster' && this.#refused === null) this.answered();
       return reply;

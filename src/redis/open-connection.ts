@@ -79,6 +79,8 @@ interface ConnectionHooks {
   readonly leavesReplica: (error: Error) => boolean;
   /** Called with the first failure of a probe at a node of a Cluster. */
   readonly onNodeFailure: (reason: Error) => void;
+  /** Called after each probe of a Cluster with the buckets that did not answer. */
+  readonly onSilent: (buckets: ReadonlySet<number>) => void;
   /** Called when a node has left the Cluster. It may live on, and hears nothing of it any more. */
   readonly onNodeLeft: RedisSubscriber['leave'];
   /** Why no Sentinel answers; null if one does, or there is none. */
@@ -103,7 +105,7 @@ export function openConnection(opening: Opening, about: About, attempt: number, 
           .nodes('master')
           .filter(({ status }) => status === 'ready')
           .map(placeOf),
-      ask: clusterProbe(cluster, greet, hooks.onNodeFailure),
+      ask: clusterProbe(cluster, greet, { ...hooks, timeoutMs: about.timeoutMs }),
       findFault: () => findClusterFault(address.nodes, (node, ask) => askNode(address, node, ask)),
     };
   }

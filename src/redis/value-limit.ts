@@ -24,18 +24,24 @@ export class ValueTooLargeError extends Error {
 
 export class ValueLimit {
   #maxBytes = Number.POSITIVE_INFINITY;
-  /** The smallest value with which a connection was lost, and until when that is held against larger ones. */
-  #refused = { bytes: Number.POSITIVE_INFINITY, untilMs: 0 };
+  /** The largest value that was taken. */
+  #takenBytes = LEAST_LIMIT_BYTES;
+  /** Until then nothing larger is sent, since a connection was lost with a value. */
+  #learnedUntilMs = 0;
 
   takes(bytes: number): boolean {
-    return bytes <= this.#maxBytes && (bytes < this.#refused.bytes || performance.now() > this.#refused.untilMs);
+    return bytes <= this.#maxBytes && (bytes <= this.#takenBytes || performance.now() > this.#learnedUntilMs);
+  }
+
+  noteTaken(bytes: number): void {
+    if (bytes > this.#takenBytes) this.#takenBytes = bytes;
   }
 
   /** Learns from an error of a command with a value of that size. Returns whether the size can be its cause. */
   learn(bytes: number, error: unknown): boolean {
     const code = replyCode(error);
-    if (bytes < LEAST_LIMIT_BYTES || (code !== null && code !== 'ERR')) return false;
-    this.#refused = { bytes: Math.min(bytes, this.#refused.bytes), untilMs: performance.now() + LEARNED_FOR_MS };
+    if (bytes <= this.#takenBytes || (code !== null && code !== 'ERR')) return false;
+    this.#learnedUntilMs = performance.now() + LEARNED_FOR_MS;
     return true;
   }
 

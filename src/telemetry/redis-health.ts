@@ -40,7 +40,7 @@ export interface Siblings {
 
 type TrackedLink = Pick<
   RedisLink,
-  'role' | 'isUp' | 'downReason' | 'refusal' | 'onRefusal' | 'pendingReason' | 'servers'
+  'role' | 'isUp' | 'downReason' | 'refusal' | 'onChange' | 'pendingReason' | 'servers'
 >;
 
 export interface TrackedRedis {
@@ -169,7 +169,7 @@ export class RedisHealth {
   track(redis: TrackedRedis): void {
     const { health, isOne } = this.#options;
     this.#links = redis.links;
-    for (const link of redis.links) link.onRefusal(() => this.#onRefusal());
+    for (const link of redis.links) link.onChange(() => this.#onChange());
     this.#noteAnswer();
     const one = { okMessage: 'Redis answers again', ...(isOne ? { loggedAs: 'redis' } : {}) };
     health.add({ name: 'redis-state', ...one, check: () => this.#checkRedis('state', '') });
@@ -216,7 +216,7 @@ export class RedisHealth {
     this.#options.health.update();
   }
 
-  #onRefusal(): void {
+  #onChange(): void {
     // Quotas keep the reason for which they were first decided without Redis, and an idle process decides on none.
     const isRefusal = replyText(causeOf(this.#quotaFailure?.reason)) !== null;
     if (isRefusal && this.#linkOf('state')?.refusal === null) this.#quotaFailure = null;

@@ -43,7 +43,7 @@ async function limiterAt(delayMs: number, jitterMs = 0): Promise<DistantLimiter>
     onExact: () => undefined,
     onUndecided: () => undefined,
   };
-  const parts = { self: randomUUID(), link, clock: systemClock, processes: () => 4, timeoutMs: TIMEOUT_MS, hooks };
+  const parts = { self: randomUUID(), link, clock: systemClock, processes: () => 4, hooks };
   const limiter = await forTest(new FailoverLimiter(parts));
   for (const way of ['upstream', 'downstream'] as const) proxy.delay(way, delayMs / 2, jitterMs / 2);
   return { limiter, proxy, outages };

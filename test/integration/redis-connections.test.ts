@@ -94,7 +94,8 @@ test.each<[stage: string, kind: string, open: () => Promise<Reached>, run: Stage
   const key = await gateway.issueKey();
   await run(gateway, reached);
   await redisIsWell(gateway);
-  expect((await gateway.get('/v2/key', { key })).status).toBe(200);
+  // That a connection was reset is noticed a moment later.
+  await seen(async () => expect((await gateway.get('/v2/key', { key })).status).toBe(200));
 });
 
 test('the connections of a Cluster come back when all of its nodes end them at once', async () => {

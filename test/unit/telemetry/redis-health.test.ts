@@ -42,8 +42,9 @@ class RefusingLink {
   readonly isUp = (): boolean => true;
   readonly servers = (): readonly [] => [];
 
-  onRefusal(listener: () => void): void {
+  onChange(listener: () => void): () => void {
     this.#listener = listener;
+    return () => undefined;
   }
 
   refuse(refusal: Refusal | null): void {
