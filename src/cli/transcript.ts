@@ -5,9 +5,9 @@ import { Argument, type Command, Option } from 'commander';
 import { TRANSCRIPT_FORMATS, type TranscriptFormat } from '../domain/records.ts';
 import { JsonScanner } from '../transcript/json-scanner.ts';
 import { skipFormatCharacters } from '../transcript/lines.ts';
-import { parseSlices } from '../transcript/parse.ts';
+import { type Evidence, type Explanation, explainSlices } from '../transcript/explain.ts';
 import { runToEnd } from '../transcript/slices.ts';
-import { spokenLine } from '../transcript/speakers.ts';
+import { LineHead } from '../transcript/line-head.ts';
 import type { ParsedTranscript } from '../transcript/turn-writer.ts';
 import { CliError, makeCommand, print } from './command.ts';
 import { columns, countText } from './format.ts';
@@ -34,7 +34,7 @@ export function transcriptCommand(): Command {
     name: 'transcript',
     summary: 'show how a transcript is read: its form, turns and speakers',
     details:
-      'The file is read as a transcript of the store would be; docs/transcripts.md describes the forms. It needs no running gateway. --json prints every turn whole.',
+      'The file is read as a transcript of the store would be; docs/transcripts.md describes the forms. The shape that won is shown with its evidence, and the runner-up. It needs no running gateway. --json prints every turn whole.',
     examples: [
       'evalgate transcript call.vtt',
       'evalgate transcript call.txt --format speaker_text --json',
@@ -45,11 +45,13 @@ export function transcriptCommand(): Command {
     .addArgument(new Argument('<file>', 'the transcript, in UTF-8; - for standard input'))
     .addOption(new Option('--format <format>', 'what the store calls it: a hint').choices(TRANSCRIPT_FORMATS))
     .action(async (path: string, { format = null }: { format?: TranscriptFormat | null }) => {
-      const parsed = runToEnd(parseSlices(await readBody(path), format));
-      const turns = turnsOf(parsed);
+      const explanation = runToEnd(explainSlices(await readBody(path), format));
+      const { form, shape } = explanation.parsed;
+      const turns = turnsOf(explanation.parsed);
       const speakers = speakersOf(turns);
-      const document = { form: parsed.form, isFormatSupported: parsed.form !== null, turnCount: turns.length };
-      print(command, { ...document, speakers, turns }, report(parsed, turns, speakers));
+      const { evidence, runnerUp } = explanation;
+      const document = { form, isFormatSupported: form !== null, shape, evidence, runnerUp, turnCount: turns.length };
+      print(command, { ...document, speakers, turns }, report(explanation, turns, speakers));
     });
 }
 
@@ -93,13 +95,18 @@ function speakersOf(turns: readonly Turn[]): Speaker[] {
 /** The speaker that the text of a turn begins with. */
 function speakerOf(text: string): string | null {
   const [line = ''] = text.slice(0, MAX_LINE_UNITS).split('\n', 1);
-  const parts = spokenLine(line, 0, line.length);
-  return parts === null ? null : line.slice(parts.nameStart, parts.nameEnd);
+  const head = new LineHead();
+  head.read(line, 0, line.length);
+  return head.nameEnds === 'colon' ? head.name : null;
 }
 
-function report({ form, body }: ParsedTranscript, turns: readonly Turn[], speakers: readonly Speaker[]): string {
+function report(explanation: Explanation, turns: readonly Turn[], speakers: readonly Speaker[]): string {
+  const { form, body } = explanation.parsed;
   const counts = `${countText(turns.length, 'turn')} of ${countText(speakers.length, 'speaker')}, ${countText(body.length, 'character')}`;
-  const sections = [`Form: ${body.trim() === '' ? 'none: it is empty' : (form ?? noForm(body))}\n${counts}`];
+  const why = reasons(explanation).map((line) => `${line}\n`);
+  const sections = [
+    `Form: ${body.trim() === '' ? 'none: it is empty' : (form ?? noForm(body))}\n${why.join('')}${counts}`,
+  ];
   if (speakers.length > 0) {
     const rows = speakers.slice(0, MAX_SHOWN_SPEAKERS).map(({ name, turns: count }) => [shortened(name), count]);
     sections.push(columns([['SPEAKER', 'TURNS'], ...rows]) + more(speakers.length - MAX_SHOWN_SPEAKERS));
@@ -109,6 +116,25 @@ function report({ form, body }: ParsedTranscript, turns: readonly Turn[], speake
     sections.push(columns([['TURN', 'TEXT'], ...rows]) + more(turns.length - MAX_SHOWN_TURNS));
   }
   return sections.join('\n\n');
+}
+
+/** The shape that won, what speaks for it, and the runner-up. */
+function reasons({ parsed: { shape }, evidence, runnerUp }: Explanation): string[] {
+  const lines = shape === null ? [] : [`Shape: ${shape}`];
+  if (evidence !== null) lines.push(`Evidence: ${evidenceText(evidence)}`);
+  if (runnerUp !== null) {
+    const refusal = runnerUp.refusal === null ? '' : `; no speech: ${runnerUp.refusal}`;
+    lines.push(`Runner-up: ${runnerUp.shape}, ${evidenceText(runnerUp)}${refusal}`);
+  }
+  return lines;
+}
+
+function evidenceText({ turns, names, recurring, times, backs }: Evidence): string {
+  const ofNames =
+    names === 0 ? 'no names' : `${countText(names, 'name')}, ${recurring} of the turns by names that recur`;
+  const ofTimes =
+    times === 0 ? 'no times' : `${countText(times, 'time')}, ${backs} of them earlier than the one before`;
+  return `${countText(turns, 'turn')}; ${ofNames}; ${ofTimes}`;
 }
 
 /** Why a text is in no form. `[Music]` is not the beginning of JSON, so there must be a string in it. */

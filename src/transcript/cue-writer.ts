@@ -2,7 +2,7 @@
 import { cueTextSlices, type Markup } from './cue-text.ts';
 import { Finder } from './lines.ts';
 import type { Slices } from './slices.ts';
-import type { SpeakerCounts } from './speakers.ts';
+import type { NameCounts } from './names.ts';
 import { type FormName, type ParsedTranscript, TurnWriter } from './turn-writer.ts';
 
 const MAX_NAME_UNITS = 120;
@@ -13,7 +13,7 @@ const MAX_METADATA_UNITS = 65_536;
 export class CueWriter {
   readonly #text: string;
   readonly #markup: Markup;
-  readonly #speakers: SpeakerCounts;
+  readonly #speakers: NameCounts;
   readonly #writer: TurnWriter;
   /** Payloads without any of these are words as they stand. */
   readonly #marks: readonly Finder[];
@@ -24,7 +24,7 @@ export class CueWriter {
   /** Whether words of the cue have been written, those above a note. */
   #hasWords = false;
 
-  constructor(text: string, markup: Markup, speakers: SpeakerCounts) {
+  constructor(text: string, markup: Markup, speakers: NameCounts) {
     this.#text = text;
     this.#markup = markup;
     this.#speakers = speakers;
@@ -71,7 +71,7 @@ export class CueWriter {
 
   *finish(form: FormName): Slices<ParsedTranscript> {
     yield* this.endPart();
-    return this.#writer.finish(form);
+    return this.#writer.finish(form, 'time range ⏎ words');
   }
 }
 

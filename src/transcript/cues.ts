@@ -3,28 +3,14 @@
  * the range and in what may stand around it; the rest is here. No words are lost (T2a: what is not a mark at its place is
  * words): only marks at their place are.
  */
-import { type Body, Measure, type Reading } from './form.ts';
-import type { Markup } from './cue-text.ts';
+import { type CueDialect, dialectsOf } from './cue-dialects.ts';
 import { CueWriter } from './cue-writer.ts';
-import { Finder, isDigit, Lines, skipBlanks, skipFormatCharacters } from './lines.ts';
+import { type Body, Measure, type Reading } from './form.ts';
+import { LineHead } from './line-head.ts';
+import { Finder, Lines, skipBlanks, skipFormatCharacters } from './lines.ts';
+import { LikelyNames, MAX_NAME_UNITS, NameCounts } from './names.ts';
 import type { Slices } from './slices.ts';
-import { SpeakerCounts, spokenLine } from './speakers.ts';
-import { matchEnd, type TimeRange } from './times.ts';
-import type { FormName } from './turn-writer.ts';
-
-/** How one kind of cues is written. */
-export interface CueDialect {
-  readonly name: FormName;
-  readonly markup: Markup;
-  /** A line with a time range holds this. */
-  readonly arrow: string;
-  /** The time range that begins the line at the position, behind white space; null if none does. */
-  rangeAt(text: string, start: number): TimeRange | null;
-  /** Where the cues and what stands above them begin, after a signature and its header. */
-  readonly contentStart: number;
-  /** Whether a line above a range may be an identifier that is no number. */
-  readonly hasIdentifiers: boolean;
-}
+import { isDigit, matchEnd } from './times.ts';
 
 /** What the first look at a file finds out about it, for the second. */
 interface CueHabits {
@@ -33,15 +19,24 @@ interface CueHabits {
   hasLoose: boolean;
   /** Whether the first cue, if there is one, has a line of its own above its range, and whether that is a number. */
   label: 'none' | 'counter' | 'identifier' | null;
-  readonly speakers: SpeakerCounts;
+  readonly speakers: NameCounts;
   /** Lines of the header. */
   headerLines: number;
 }
 
-/** How the body reads as cues of the dialect; null if it has none. */
-export function* readCues({ text }: Body, dialect: CueDialect): Slices<Reading | null> {
+/** How the body reads as cues of the dialect that explains most lines; null if it has none. */
+export function* readCues(body: Body): Slices<Reading | null> {
+  let best: Reading | null = null;
+  for (const dialect of yield* dialectsOf(body)) {
+    const reading = yield* readDialect(body, dialect);
+    if (reading !== null && reading.explained > (best?.explained ?? 0)) best = reading;
+  }
+  return best;
+}
+
+function* readDialect({ text }: Body, dialect: CueDialect): Slices<Reading | null> {
   const habits = yield* habitsOf(text, dialect);
-  if (!habits.hasExact && !habits.hasLoose && dialect.contentStart === 0) return null;
+  if (!habits.hasExact && !habits.hasLoose && !dialect.isSigned) return null;
   return yield* new CueReader(text, dialect, habits).read();
 }
 
@@ -50,11 +45,14 @@ function* habitsOf(text: string, dialect: CueDialect): Slices<CueHabits> {
     hasExact: false,
     hasLoose: false,
     label: null,
-    speakers: new SpeakerCounts(),
+    speakers: new NameCounts(),
     headerLines: 0,
   };
   const lines = new Lines(text);
   const arrows = new Finder(text, dialect.arrow);
+  const [colons, voices] = [new Finder(text, ':'), new Finder(text, '<v')];
+  const head = new LineHead();
+  const firstLines = new FirstLines();
   /** The line before, and how many lines its paragraph has. */
   let [labelStart, labelEnd, paragraphLines] = [0, 0, 0];
   while (lines.advance()) {
@@ -64,38 +62,70 @@ function* habitsOf(text: string, dialect: CueDialect): Slices<CueHabits> {
       if (!lines.isBlank) habits.headerLines += 1;
       continue;
     }
-    const range = arrows.next(start) < end ? dialect.rangeAt(text, start) : null;
+    const range = arrows.next(start) < end ? dialect.rangeAt(text, rangeStart(text, start)) : null;
     if (range?.quality === 'exact') habits.hasExact = true;
     if (range?.quality === 'loose') habits.hasLoose = true;
+    firstLines.next(text, start, end, range !== null);
     if (range !== null) {
       habits.label ??= labelOf(text.slice(labelStart, labelEnd), paragraphLines, dialect);
     } else if (lines.isBlank) {
       paragraphLines = 0;
       continue;
-    } else if (end - start < MAX_VOICE_LINE_UNITS) {
-      const name = speakerOf(text, start, end);
+    } else if (end - start < MAX_VOICE_LINE_UNITS && Math.min(colons.next(start), voices.next(start)) < end) {
+      const name = speakerOf(head, text, start, end);
       if (name !== null) habits.speakers.add(name);
     }
     [labelStart, labelEnd] = [start, end];
     paragraphLines += 1;
   }
+  for (const name of firstLines.speakers()) habits.speakers.add(name);
   return habits;
 }
 
+/** The first of several lines of a cue may be the speaker's name, if the same few names stand there again and again. */
+class FirstLines {
+  readonly #names = new NameCounts();
+  readonly #likely = new LikelyNames();
+  /** Lines of the cue so far; -1 outside of any. */
+  #lines = -1;
+  #first = '';
+  #cues = 0;
+
+  next(text: string, start: number, end: number, isRange: boolean): void {
+    if (isRange) {
+      this.#cues += 1;
+      this.#lines = 0;
+      return;
+    }
+    if (this.#lines === -1 || this.#lines > 1) return;
+    this.#lines += 1;
+    if (this.#lines === 1) this.#first = end - start < MAX_NAME_UNITS ? text.slice(start, end).trim() : '';
+    else if (start < end && this.#first !== '' && this.#likely.has(this.#first)) this.#names.add(this.#first);
+  }
+
+  /** The names, if they stand in most cues and recur. */
+  speakers(): readonly string[] {
+    const { repeats, size } = this.#names;
+    return (repeats + size) * 10 >= this.#cues * 8 && size * 3 <= 2 * (repeats + size) ? this.#names.all() : [];
+  }
+}
+
 const MAX_VOICE_LINE_UNITS = 400;
-const VOICE = /<v(?:\.[^ <>]*)? ([^<>]{1,100})>/i;
+const VOICE = /^<v(?:\.[^ <>]{0,100})? ([^<>]{1,100})>/i;
 
 /** The speaker that a line of a cue names, by a voice tag or before a colon. */
-function speakerOf(text: string, start: number, end: number): string | null {
-  const voice = text.charCodeAt(start) === 0x3c ? VOICE.exec(text.slice(start, end)) : null;
-  if (voice !== null) return voice[1]?.trim() ?? null;
-  const spoken = spokenLine(text, start, end);
-  return spoken === null ? null : text.slice(spoken.nameStart, spoken.nameEnd);
+function speakerOf(head: LineHead, text: string, start: number, end: number): string | null {
+  if (text.charCodeAt(start) === 0x3c) {
+    const voice = VOICE.exec(text.slice(start, end));
+    if (voice !== null) return voice[1]?.trim() ?? null;
+  }
+  head.read(text, start, end);
+  return head.nameEnds === 'colon' && head.timePlace === 'none' ? head.name : null;
 }
 
 function labelOf(line: string, paragraphLines: number, dialect: CueDialect): CueHabits['label'] {
   if (counterOf(line) !== null) return 'counter';
-  return dialect.hasIdentifiers && paragraphLines === 1 ? 'identifier' : 'none';
+  return dialect.isSigned && paragraphLines === 1 ? 'identifier' : 'none';
 }
 
 /** The number that a line consists of; null if it does not. */
@@ -110,8 +140,8 @@ function counterOf(line: string): number | null {
 /** The beginning of a block that is nobody's words. */
 const NOTE = /(?:NOTE(?=[ \t\r\n]|$)|(?:STYLE|REGION)[ \t]{0,16}(?=[\r\n]|$))/y;
 const MAX_LABEL_UNITS = 200;
-/** An identifier does not end like words do. */
-const SENTENCE_END = /[.!?,…][ \t]*$/;
+/** An identifier does not end like words do, and has no tags. */
+const WORDS = /[.!?,…][ \t]{0,99}$|<\/?[a-z]/i;
 
 /** The identifiers of Webex, `1 "Mara Quint" (3465757440)`, name the speaker. */
 const NAMING_LABEL = /^\d+ "([^"]{1,100})" \(\d+\)[ \t]*$/;
@@ -175,7 +205,7 @@ class CueReader {
   }
 
   *#line(start: number, end: number): Slices<void> {
-    this.#isInNote ||= this.#isAfterBlank && matchEnd(NOTE, this.#text, start, end) !== null;
+    this.#isInNote ||= this.#dialect.isSigned && this.#isAfterBlank && matchEnd(NOTE, this.#text, start, end) !== null;
     if (this.#isInNote) {
       this.#measure.mark();
       // Words below the note are parted from those above it.
@@ -190,21 +220,35 @@ class CueReader {
     }
   }
 
-  /** Whether the line is the counter or the identifier of the range below it, by what the file's first cue has. */
+  /**
+   * Whether the line is the counter or the identifier of the range below it: in WebVTT one line after a blank one, in
+   * others a number in a file whose first cue has one. A counter may stand there twice.
+   */
   #isLabel(start: number, end: number): boolean {
     const { label } = this.#habits;
-    if (label === null || label === 'none' || end - start > MAX_LABEL_UNITS) return false;
+    const { isSigned } = this.#dialect;
+    if ((!isSigned && label !== 'counter') || end - start > MAX_LABEL_UNITS) return false;
     const line = this.#text.slice(start, end);
     const counter = counterOf(line);
-    if (counter === null && (label === 'counter' || !this.#isAfterBlank || SENTENCE_END.test(line))) return false;
+    if (counter === null && (!isSigned || !this.#isAfterBlank || WORDS.test(line))) return false;
     const below = end + (this.#text.startsWith('\r\n', end) ? 2 : 1);
-    const rangeStart = matchEnd(BLANK_LINES, this.#text, below, this.#text.length) ?? below;
-    const isInOrder = counter !== null && (this.#counter === null || counter === this.#counter + 1);
-    if (!isInOrder && !(this.#isAfterBlank && rangeStart === below)) return false;
-    if (this.#wordsOnRange(rangeStart, true) === null) return false;
+    const rangeLine = matchEnd(BLANK_LINES, this.#text, below, this.#text.length) ?? below;
+    const isExpected = this.#counter === null || counter === this.#counter + 1;
+    const isInOrder = label === 'counter' && counter !== null && isExpected;
+    if (!isInOrder && !(this.#isAfterBlank && rangeLine === below)) return false;
+    if (isInOrder && this.#isAfterBlank && this.#repeats(line, rangeLine)) return true;
+    if (this.#wordsOnRange(rangeLine, true) === null) return false;
     this.#counter = counter ?? this.#counter;
     this.#labelName = NAMING_LABEL.exec(line)?.[1]?.trim() ?? '';
     return true;
+  }
+
+  /** Whether the same counter stands there too, and its range below it. */
+  #repeats(counter: string, start: number): boolean {
+    if (!this.#text.startsWith(counter, start)) return false;
+    const end = start + counter.length;
+    if (!'\r\n'.includes(this.#text.charAt(end))) return false;
+    return this.#wordsOnRange(end + (this.#text.startsWith('\r\n', end) ? 2 : 1), true) !== null;
   }
 
   /**
@@ -213,9 +257,10 @@ class CueReader {
    */
   #wordsOnRange(start: number, isBetweenCues: boolean): number | null {
     const { hasExact, hasLoose } = this.#habits;
-    const range = this.#dialect.rangeAt(this.#text, start);
+    const range = this.#dialect.rangeAt(this.#text, rangeStart(this.#text, start));
     if (range === null) return null;
-    if (range.quality === 'loose' && hasExact) return null;
+    // Whole seconds may stand among others, as a program writes them.
+    if (range.quality === 'loose' && hasExact && !(range.hasHours && isBetweenCues)) return null;
     if (range.quality === 'damaged' && !(isBetweenCues && (hasExact || hasLoose))) return null;
     const wordsStart = skipSettings(this.#text, range.end);
     const hasWords = !'\r\n'.includes(this.#text.charAt(wordsStart));
@@ -233,4 +278,9 @@ function skipSettings(text: string, start: number): number {
     if (next === null) return skipBlanks(text, position, text.length);
     position = next;
   }
+}
+
+/** Where a range may begin on the line, after format characters and blanks. */
+function rangeStart(text: string, lineStart: number): number {
+  return skipBlanks(text, skipFormatCharacters(text, lineStart, text.length), text.length);
 }

@@ -1,7 +1,6 @@
 /** What a form of transcripts is, and the measure by which one is chosen (T11: the one that explains most lines). */
 import type { TranscriptFormat } from '../domain/records.ts';
-import type { Slices } from './slices.ts';
-import type { FormName, ParsedTranscript } from './turn-writer.ts';
+import type { ParsedTranscript } from './turn-writer.ts';
 
 /** A body that is to be read. */
 export interface Body {
@@ -11,13 +10,6 @@ export interface Body {
   readonly lineCount: number;
   /** The store's opinion; null if it has none. A hint: it settles a doubt, and nothing else. */
   readonly declared: TranscriptFormat | null;
-}
-
-/** A way to write transcripts down. */
-export interface Form {
-  readonly name: FormName;
-  /** How the body reads in this form; null if it does not. */
-  read(body: Body): Slices<Reading | null>;
 }
 
 export interface Reading {

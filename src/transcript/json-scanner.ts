@@ -83,6 +83,15 @@ export class JsonScanner {
     return this.#found('scalar', SCALAR.lastIndex);
   }
 
+  /** After a whole value, lets another one follow (JSON Lines); false if nothing but white space does. */
+  beginAnother(): boolean {
+    if (this.depth > 0 || this.#expects !== 'next') return false;
+    this.#skipSpace();
+    if (this.#text.charCodeAt(this.#position) !== BRACE_OPEN) return false;
+    this.#expects = 'value';
+    return true;
+  }
+
   /** Whether the text was one value, and nothing stands after it. */
   get isComplete(): boolean {
     return this.depth === 0 && this.#expects === 'next' && this.#position === this.#text.length;

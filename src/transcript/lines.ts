@@ -29,6 +29,11 @@ export class Finder {
   }
 }
 
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+/** The end of a line that is longer is searched for by `indexOf`. */
+const SHORT_UNITS = 64;
+
 /** Walks the lines of a text. A line ending at the very end of the text begins no further line. */
 export class Lines {
   readonly #text: string;
@@ -49,11 +54,16 @@ export class Lines {
 
   /** Goes to the next line; false if there is none. */
   advance(): boolean {
-    if (this.#next >= this.#text.length) return false;
+    const text = this.#text;
+    if (this.#next >= text.length) return false;
     this.start = this.#next;
-    const [lineFeed, carriageReturn] = [this.#lineFeeds.next(this.start), this.#returns.next(this.start)];
-    this.end = Math.min(lineFeed, carriageReturn);
-    this.#next = this.end + (carriageReturn + 1 === lineFeed ? 2 : 1);
+    let end = this.start;
+    const short = Math.min(text.length, end + SHORT_UNITS);
+    while (end < short && text.charCodeAt(end) !== LINE_FEED && text.charCodeAt(end) !== CARRIAGE_RETURN) end += 1;
+    if (end === short) end = Math.min(this.#lineFeeds.next(end), this.#returns.next(end));
+    this.end = end;
+    const isPair = text.charCodeAt(end) === CARRIAGE_RETURN && text.charCodeAt(end + 1) === LINE_FEED;
+    this.#next = end + (isPair ? 2 : 1);
     return true;
   }
 
@@ -76,10 +86,6 @@ export function isBlank(text: string, start: number, end: number): boolean {
   return text.slice(start, end).trim() === '';
 }
 
-export function isDigit(unit: number): boolean {
-  return unit >= 0x30 && unit <= 0x39;
-}
-
 /** The first position from `start` that holds no space and no tab. */
 export function skipBlanks(text: string, start: number, end: number): number {
   let i = start;
@@ -97,8 +103,9 @@ export function skipFormatCharacters(text: string, start: number, end: number): 
   return i;
 }
 
-function isFormatCharacter(unit: number): boolean {
-  if (unit < 0x200e) return false;
+/** Byte order mark, zero-width space, marks of direction: no words (T2). */
+export function isFormatCharacter(unit: number): boolean {
+  if (unit < 0x200b || unit === 0x200c || unit === 0x200d) return false;
   if (unit <= 0x200f || unit === BYTE_ORDER_MARK) return true;
   return (unit >= 0x202a && unit <= 0x202e) || (unit >= 0x2066 && unit <= 0x2069);
 }

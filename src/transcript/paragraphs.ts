@@ -33,7 +33,7 @@ export function* readParagraphs(body: string): Slices<ParsedTranscript> {
     if (points > MAX_PARAGRAPH_POINTS) writeHeld(true);
   }
   writeHeld(false);
-  return writer.finish(null);
+  return writer.finish(null, null);
 }
 
 /** Code points between two positions; some number over `cap` if there are more. */

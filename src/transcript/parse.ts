@@ -1,29 +1,25 @@
 /**
- * From an upstream body to its turns: the table of forms (T10: those that can be read), and how one is chosen (T11: by lines
- * explained). To teach the gateway another vendor's form, write a file with a `Form`, put it into the table, and describe it
- * in docs/transcripts.md.
+ * From an upstream body to its turns: the forms that can be read (T10: JSON, cues, columns, spoken lines), and how one is
+ * chosen (T11: by the lines that it explains).
  */
 import type { TranscriptFormat } from '../domain/records.ts';
-import type { Form, Reading } from './form.ts';
-import { headedTurns } from './headed-turns.ts';
+import { readColumns } from './columns.ts';
+import { readCues } from './cues.ts';
+import type { Body, Reading } from './form.ts';
 import { readJson } from './json-utterances.ts';
 import { Lines } from './lines.ts';
 import { readParagraphs } from './paragraphs.ts';
-import { sbv } from './sbv.ts';
 import type { Slices } from './slices.ts';
-import { spokenLines } from './spoken-lines.ts';
-import { subRip } from './subrip.ts';
+import { readSpokenLines } from './spoken-lines.ts';
 import { type ParsedTranscript, TurnWriter } from './turn-writer.ts';
-import { webVtt } from './webvtt.ts';
 
-/** If two forms explain as many lines, the first of them wins: it is harder to mistake for another. */
-const FORMS: readonly Form[] = [webVtt, subRip, sbv, headedTurns, spokenLines];
+/** Forms that are harder to mistake come first. */
+const FORMS: readonly ((body: Body) => Slices<Reading | null>)[] = [readCues, readColumns, readSpokenLines];
 
 /**
- * Reads a body of any content; never throws. `declared` is what the store says; null if it doesn't know. JSON is not made
- * of lines, so it is read before them. Else the form that explains most of the lines wins, if it explains more than half
- * (T11); otherwise paragraphs are the turns (T9: a body in no known form). In slices, because 2 MB take some tens of
- * milliseconds.
+ * Reads a body of any content; never throws. `declared` is what the store says; null if it doesn't know. The first form
+ * that explains more than half of the lines wins (T11); otherwise paragraphs are the turns (T9: a body in no known form).
+ * In slices, because 2 MB take some tens of milliseconds.
  */
 export function* parseSlices(body: string, declared: TranscriptFormat | null): Slices<ParsedTranscript> {
   const text = body.toWellFormed();
@@ -31,15 +27,13 @@ export function* parseSlices(body: string, declared: TranscriptFormat | null): S
   if (json !== null) return json;
   const lineCount = yield* countLines(text);
   // Nothing was said, which any form can say.
-  if (lineCount === 0) return new TurnWriter(text).finish('spoken lines');
-  let best: Reading | null = null;
-  for (const form of FORMS) {
-    const reading = yield* form.read({ text, lineCount, declared });
-    if (reading !== null && reading.explained > (best?.explained ?? lineCount / 2)) best = reading;
-    if (best?.explained === lineCount) break;
+  if (lineCount === 0) return new TurnWriter(text).finish('spoken lines', null);
+  for (const read of FORMS) {
+    const reading = yield* read({ text, lineCount, declared });
+    if (reading !== null && reading.explained * 2 > lineCount) return reading.transcript;
     yield;
   }
-  return best?.transcript ?? (yield* readParagraphs(text));
+  return yield* readParagraphs(text);
 }
 
 /** How many lines are not blank. */

@@ -1,124 +1,319 @@
-/** Spoken lines: `Name: words`, with a time before the name or not; other lines go on with the turn above them. */
-import { type Body, type Form, Measure, type Reading } from './form.ts';
-import { Lines } from './lines.ts';
+/** Reads a text whose lines are speech, by the shape that has most evidence. */
+import { bareNameOf, type Sample, Sampler, type ShapeCount, speechStart } from './evidence.ts';
+import { type Body, Measure, type Reading } from './form.ts';
+import { LineHead, skipWhite } from './line-head.ts';
+import { isBlank, Lines, skipBlanks } from './lines.ts';
+import { isAddress, isKey, isWhiteSpace, LikelyNames, looksLikeWitness } from './names.ts';
+import { hasFeatures, isOfKind } from './shape.ts';
 import type { Slices } from './slices.ts';
-import { SpeakerCounts, type SpokenLine, spokenLine } from './speakers.ts';
-import { isOnlyTime } from './times.ts';
+import { frontMatterEnd, isForeign, isNumbered, lineNumberEnd } from './surroundings.ts';
 import { TurnWriter } from './turn-writer.ts';
+import { judge, type Verdict } from './verdict.ts';
 
-/** What stands before a colon in mails, notes and headers, and is nobody's name (T11: a key of prose is no speaker). */
-const KEYS: ReadonlySet<string> = new Set(
-  `from|to|cc|bcc|subject|date|sent|reply-to|message-id|mime-version|content-type|re|fwd|fw
-von|betreff|datum|gesendet|objet|envoyé|asunto|para|fecha|enviado
-title|meeting|topic|agenda|attendees|participants|present|absent|location|place|where|when
-time|start|end|start time|end time|duration|length|language|kind|description|keywords|tags
-recorded|recording|recorded on|recorded by|transcript|transcription|transcribed by|source
-url|link|file|filename|id|call id|meeting id|passcode
-note|notes|nb|n.b.|ps|p.s.|todo|to do|summary|action items|next steps|outcome
-titel|thema|teilnehmer|ort|zeit|dauer|sprache|notiz|hinweis|titre|durée|título`.split(/[|\n]/),
-);
-/** The first line that opens a block of front matter, and the one that closes it. */
-const FRONT_MATTER = /^(?:---|\+\+\+)[ \t]*$/;
+/** So many shapes are tried. */
+const MAX_TRIES = 2;
 
-export const spokenLines: Form = {
-  name: 'spoken lines',
-  *read({ text, lineCount, declared }: Body): Slices<Reading | null> {
-    const speakers = yield* findSpeakers(text);
-    const { speechStart, hasPreamble } = yield* findSpeech(text, speakers);
-    const measure = new Measure();
-    const writer = new TurnWriter(text);
+/** The reading by the best shape that explains most lines; null if none does. */
+export function* readSpokenLines(body: Body): Slices<Reading | null> {
+  const { text, lineCount } = body;
+  if (isForeign(text)) return null;
+  const sample = yield* sampleOf(text);
+  const speech = judge(sample).filter(({ refusal }) => refusal === null);
+  for (const { shape } of speech.slice(0, MAX_TRIES)) {
+    const reading = yield* new TurnReader(body, sample, shape).read();
+    if (reading !== null && reading.explained * 2 > lineCount) return reading;
+  }
+  return null;
+}
+
+/** All shapes of the lines, the best first. */
+export function* judgeLines(text: string): Slices<Verdict[]> {
+  return isForeign(text) ? [] : judge(yield* sampleOf(text));
+}
+
+function* sampleOf(text: string): Slices<Sample> {
+  return yield* new Sampler(text).read(frontMatterEnd(text), yield* isNumbered(text));
+}
+
+/** What a line is in the text: the first of a turn, or not. */
+type Role = 'turn' | 'mark' | 'words';
+
+/** Writes the turns of a text by its shape. */
+class TurnReader {
+  readonly #body: Body;
+  readonly #shape: ShapeCount;
+  readonly #writer: TurnWriter;
+  readonly #measure = new Measure();
+  readonly #head = new LineHead();
+  readonly #likely = new LikelyNames();
+  /** Of the line below, for names and times on lines of their own. */
+  readonly #below = new LineHead();
+  readonly #isNumbered: boolean;
+  readonly #contentStart: number;
+  readonly #sampleEnd: number;
+  readonly #speechStart: number;
+  readonly #mark: string;
+  readonly #hasTimesBefore: boolean;
+  readonly #isRecurrent: boolean;
+  readonly #isTimed: boolean;
+  readonly #beginsParagraphs: boolean;
+  readonly #areAllNames: boolean;
+  /** The line that belongs to the one above it ends here. */
+  #takenUntil = 0;
+  #isFirstLine = false;
+  #hasPreamble = false;
+  /** Lines of keys among the turns. */
+  #keys = 0;
+  /** Lines above the first turn that explain themselves. */
+  #headerLines = 0;
+  #isAfterBlank = true;
+
+  constructor(body: Body, sample: Sample, shape: ShapeCount) {
+    this.#body = body;
+    this.#shape = shape;
+    this.#writer = new TurnWriter(body.text);
+    this.#isNumbered = sample.isNumbered;
+    this.#contentStart = sample.contentStart;
+    this.#sampleEnd = sample.sampleEnd;
+    this.#speechStart = shape.kind === 'named' ? speechStart(sample, shape) : sample.contentStart;
+    this.#mark = shape.mark;
+    this.#hasTimesBefore = shape.kind === 'named' && /^(?:\S{1,2} )?\[?time/.test(shape.sequence);
+    this.#isTimed = shape.times * 2 > shape.turns;
+    // If every paragraph begins with a name, so does that of one who speaks once.
+    this.#areAllNames = shape.turns * 10 >= sample.paragraphs * 9;
+    this.#beginsParagraphs = shape.afterBlank * 10 >= shape.turns * 7;
+    const keys = sample.top.filter(({ start, name }) => start < this.#speechStart && shape.names.of(name) === 1);
+    this.#isRecurrent = this.#isTimed || shape.names.repeats * 2 > shape.names.once - keys.length;
+  }
+
+  *read(): Slices<Reading | null> {
+    const { text, lineCount, declared } = this.#body;
     const lines = new Lines(text);
     while (lines.advance()) {
       const { start, end } = lines;
       if (lines.isDue) yield;
+      if (start < this.#takenUntil) continue;
       if (lines.isBlank) {
-        measure.blank();
-        writer.blank(start, end);
+        this.#measure.blank();
+        this.#writer.blank(start, end);
+        this.#isAfterBlank = true;
         continue;
       }
-      const line = start < speechStart ? null : spokenLine(text, start, end);
-      if (line !== null) {
-        // A key among speakers begins a turn like their lines do, but is no evidence of a conversation.
-        if (isKey(nameOf(text, line))) measure.words();
-        else measure.turn(false);
-        writer.beginTurn(start);
-        writer.words(line.nameStart, line.nameEnd);
-        writer.addRange(line.colon, line.colon + 1);
-        writer.addRange(line.wordsStart, end);
-      } else if (isOnlyTime(text, start, end)) {
-        measure.mark();
-      } else {
-        measure.words();
-        writer.words(start, end);
-      }
+      const from = this.#isNumbered ? lineNumberEnd(text, start, end) : start;
+      if (this.#isNumbered && isBlank(text, from, end)) this.#measure.mark();
+      else this.#line(start, from, end);
+      this.#isAfterBlank = false;
     }
+    const { kind } = this.#shape;
+    const measure = this.#measure;
+    if (measure.turns === 0) return null;
+    if (kind !== 'named') return this.#finish(measure.explained(kind === 'timed' ? undefined : true));
     // In a call speakers speak again; the colons of a manual or of minutes follow ever new words.
-    const isRecurrent = speakers.repeats * 2 > speakers.once;
-    if (!isRecurrent && hasPreamble && measure.turns * 2 <= lineCount) return null;
-    // In doubt the store's word counts, and so does it that speakers recur.
-    const distant = declared === 'speaker_text' || (isRecurrent ? undefined : false);
-    return { transcript: writer.finish('spoken lines'), explained: measure.explained(distant) };
-  },
-};
-
-function isKey(name: string): boolean {
-  return KEYS.has(name.toLowerCase());
-}
-
-function nameOf(text: string, { nameStart, nameEnd }: SpokenLine): string {
-  return text.slice(nameStart, nameEnd).trim();
-}
-
-function* findSpeakers(text: string): Slices<SpeakerCounts> {
-  const speakers = new SpeakerCounts();
-  const lines = new Lines(text);
-  while (lines.advance()) {
-    if (lines.isDue) yield;
-    const line = spokenLine(text, lines.start, lines.end);
-    const name = line === null ? '' : nameOf(text, line);
-    if (line !== null && !isKey(name)) speakers.add(name);
+    if (
+      !this.#isRecurrent &&
+      (this.#keys > 0 || (this.#hasPreamble && measure.turns * 2 <= lineCount - this.#headerLines))
+    )
+      return null;
+    const distant = declared === 'speaker_text' || (this.#isRecurrent ? undefined : false);
+    return this.#finish(measure.explained(distant));
   }
-  return speakers;
-}
 
-/**
- * Where the first turn begins: at the first line with a speaker that is neither within front matter, nor a key such as
- * `Title`, nor in a paragraph of `Key: value` lines above a conversation of others.
- */
-function* findSpeech(text: string, speakers: SpeakerCounts): Slices<{ speechStart: number; hasPreamble: boolean }> {
-  const lines = new Lines(text);
-  let [isInFrontMatter, hasPreamble, isFirstLine] = [false, false, true];
-  /** The first speaker of a paragraph that consists of speakers who are named nowhere else, and how many there are. */
-  let [start, keys] = [-1, 0];
-  while (lines.advance()) {
-    if (lines.isDue) yield;
-    const { isBlank } = lines;
-    if (isBlank && start !== -1) {
-      if (!isHeader(keys, speakers)) break;
-      [start, keys, hasPreamble] = [-1, 0, true];
-    }
-    if (isBlank) continue;
-    const isFence = lines.end - lines.start < MAX_FENCE_UNITS && FRONT_MATTER.test(text.slice(lines.start, lines.end));
-    if (isFence && (isFirstLine || isInFrontMatter)) {
-      isInFrontMatter = isFirstLine;
-      hasPreamble = true;
-    } else if (!isInFrontMatter) {
-      const line = spokenLine(text, lines.start, lines.end);
-      const name = line === null ? null : nameOf(text, line);
-      const isSpeaker = name !== null && !isKey(name);
-      if (isSpeaker && start === -1) start = lines.start;
-      if (start === -1) hasPreamble ||= !isOnlyTime(text, lines.start, lines.end);
-      else if (!isSpeaker || speakers.of(name) > 1) break;
-      keys += 1;
-    }
-    isFirstLine = false;
+  #finish(explained: number): Reading {
+    return { transcript: this.#writer.finish('spoken lines', this.#shape.sequence), explained };
   }
-  return { speechStart: start === -1 ? text.length : start, hasPreamble };
-}
 
-const MAX_FENCE_UNITS = 20;
+  #line(start: number, from: number, end: number): void {
+    this.#head.read(this.#body.text, start, end, from);
+    const role = start < this.#speechStart ? 'words' : this.#roleOf(end);
+    if (this.#measure.turns === 0 && role !== 'turn') this.#preamble(role, from, end);
+    else if (role === 'mark') this.#measure.mark();
+    else if (role === 'turn') this.#turn(start, end);
+    else this.#words(from, end);
+  }
 
-/** Whether a paragraph of so many names that occur once is a header: all other speakers speak repeatedly. */
-function isHeader(keys: number, speakers: SpeakerCounts): boolean {
-  return keys > 1 && speakers.repeats > 1 && speakers.once === keys;
+  /** A line above the first turn: a key, a heading, front matter or a time explains itself, other words do not. */
+  #preamble(role: Role, from: number, end: number): void {
+    const { text } = this.#body;
+    const head = this.#head;
+    const isClock = role === 'mark' && text.slice(head.timeStart, head.end).includes(':');
+    const isHeader = head.nameEnds === 'colon' || end <= this.#contentStart;
+    if (isClock || isHeader) this.#measure.mark();
+    if (isHeader) this.#headerLines += 1;
+    if (isClock) return;
+    this.#hasPreamble = true;
+    this.#writer.words(from, end);
+  }
+
+  #roleOf(end: number): Role {
+    const head = this.#head;
+    const { kind, features } = this.#shape;
+    if (kind === 'named') return this.#isNamed() ? 'turn' : head.isOnlyTime ? 'mark' : 'words';
+    if (kind === 'name, time') return this.#isNameAboveTime(end) ? 'turn' : head.isOnlyTime ? 'mark' : 'words';
+    if (kind === 'time, name') return this.#isTimeAboveName(end) ? 'turn' : head.isOnlyTime ? 'mark' : 'words';
+    if (kind === 'under name') return this.#isBareName() ? 'turn' : head.isOnlyTime ? 'mark' : 'words';
+    if (isOfKind(head, kind)) {
+      const isSame = hasFeatures(head, features, kind);
+      if (kind === 'timed' || kind === 'under time') return isSame ? 'turn' : head.isOnlyTime ? 'mark' : 'words';
+      const count = this.#shape.names.of(head.name);
+      if ((count > 1 || !isKey(head.name)) && (isSame ? this.#isLikelyName(count) : count > 1)) return 'turn';
+    }
+    return head.isOnlyTime ? 'mark' : 'words';
+  }
+
+  /** Whether a colon or a period ends a speaker's name. */
+  #isNamed(): boolean {
+    const head = this.#head;
+    if (head.ending !== 'colon' || head.nameEnds === 'none') {
+      if (head.period === -1 || head.ending === 'colon') return false;
+      const name = this.#body.text.slice(head.nameStart, head.period);
+      return this.#shape.names.of(name) > 1 && looksLikeWitness(name);
+    }
+    const { text } = this.#body;
+    const { name } = head;
+    if (head.start > this.#sampleEnd) this.#shape.names.add(name);
+    const count = this.#shape.names.of(name);
+    if (head.mark !== '' && (this.#shape.marks.get(head.mark) ?? 0) < 2 && count < 2) return false;
+    if (head.mark === '#' && head.hasWords) return false;
+    if (count > 1) return count * 20 >= this.#shape.names.most || this.#likely.has(name);
+    if (isKey(name)) {
+      this.#keys += 1;
+      return false;
+    }
+    if (isAddress(text.slice(head.wordsStart, head.end))) return false;
+    if (head.timePlace === 'none' && this.#isTimed) return this.#likely.has(name);
+    return this.#shape.names.repeats < 2 || this.#likely.has(name);
+  }
+
+  /** A phrase may end with a time too (`Let us meet at 10:30`). */
+  #isLikelyName(count: number): boolean {
+    const { features, names, kind } = this.#shape;
+    if (kind === 'inline' && features.timePlace === 'none') return count > 1 || this.#likely.has(this.#head.name);
+    if (this.#beginsParagraphs && !this.#isAfterBlank && count < 2) return false;
+    const isWeak = features.gap === 'narrow' || (features.timePlace === 'before' && names.repeats > 0);
+    return !isWeak || this.#likely.has(this.#head.name);
+  }
+
+  #isBareName(): boolean {
+    const name = bareNameOf(this.#body.text, this.#head);
+    if (name === null || !this.#isAfterBlank) return false;
+    return this.#shape.names.of(name) > 1 || (this.#areAllNames && this.#likely.has(name));
+  }
+
+  #isNameAboveTime(end: number): boolean {
+    const name = bareNameOf(this.#body.text, this.#head);
+    if (name === null || (this.#shape.names.of(name) < 2 && !this.#likely.has(name))) return false;
+    return this.#readBelow(end) && this.#below.isOnlyTime;
+  }
+
+  #isTimeAboveName(end: number): boolean {
+    if (!this.#head.isOnlyTime || !this.#readBelow(end)) return false;
+    const name = bareNameOf(this.#body.text, this.#below);
+    return name !== null && (this.#shape.names.of(name) > 1 || this.#likely.has(name));
+  }
+
+  /** Reads the next line that is not blank; false if there is none near. */
+  #readBelow(end: number): boolean {
+    const { text } = this.#body;
+    let start = end;
+    for (let i = 0; i < 3; i += 1) {
+      start += text.startsWith('\r\n', start) ? 2 : 1;
+      let lineEnd = start;
+      while (lineEnd < text.length && lineEnd < start + 200 && !'\r\n'.includes(text.charAt(lineEnd))) lineEnd += 1;
+      if (start >= text.length) return false;
+      if (!isBlank(text, start, lineEnd)) {
+        this.#below.read(text, start, lineEnd);
+        this.#belowEnd = lineEnd;
+        return true;
+      }
+      start = lineEnd;
+    }
+    return false;
+  }
+
+  #belowEnd = 0;
+
+  #turn(start: number, end: number): void {
+    const { text } = this.#body;
+    const head = this.#head;
+    const { kind } = this.#shape;
+    const writer = this.#writer;
+    writer.beginTurn(start);
+    this.#isFirstLine = true;
+    if (kind === 'named') {
+      this.#measure.turn(!head.hasWords);
+      this.#named(end);
+      return;
+    }
+    const isOnTwoLines = kind === 'name, time' || kind === 'time, name';
+    const hasWords = kind === 'timed' || kind === 'inline';
+    this.#measure.turn(!hasWords);
+    if (isOnTwoLines) {
+      this.#measure.mark();
+      this.#takenUntil = this.#belowEnd;
+    }
+    const named = kind === 'time, name' ? this.#below : head;
+    const name =
+      kind === 'timed' || kind === 'under time'
+        ? null
+        : isOnTwoLines || kind === 'under name'
+          ? bareNameOf(text, named)
+          : named.name;
+    if (name !== null) writer.add(`${name}: `);
+    if (hasWords) this.#addWords(kind === 'timed' ? head.wordsAfterTime : head.wordsStart, end);
+  }
+
+  /** The name, the colon and the words as they are, less what marks them. */
+  #named(end: number): void {
+    const { text } = this.#body;
+    const head = this.#head;
+    const writer = this.#writer;
+    if (head.nameEnds !== 'colon') {
+      writer.add(`${text.slice(head.nameStart, head.period)}: `);
+      this.#addWords(skipWhite(text, head.period + 1, end), end);
+      return;
+    }
+    if (!head.hasWords && head.timePlace === 'behind') {
+      writer.add(`${head.name}: `);
+      return;
+    }
+    this.#isFirstLine = false;
+    // As it is written, if nothing but the name stands before the colon.
+    const isPlain = isBlank(text, head.nameEnd, head.colon);
+    writer.words(head.nameStart, isPlain ? head.colon : head.nameEnd);
+    writer.addRange(head.colon, head.colon + 1);
+    // A time without brackets behind the colon is an answer.
+    const isAnswer = head.timePlace === 'inside' && head.time?.isInBrackets === false;
+    const wordsStart = isAnswer ? head.afterColon : head.wordsStart;
+    const wordsEnd = this.#closesEmphasis() ? head.end - head.openEmphasis : end;
+    if (wordsStart >= wordsEnd) return;
+    if (wordsStart > head.colon + 1 && !isWhiteSpace(text.charCodeAt(wordsStart))) writer.add(' ');
+    writer.addRange(wordsStart, wordsEnd);
+  }
+
+  /** Whether the emphasis that was opened before the name ends with the line: a question all in bold. */
+  #closesEmphasis(): boolean {
+    const { openEmphasis, nameStart, wordsStart, end } = this.#head;
+    if (openEmphasis === 0 || end - openEmphasis < wordsStart) return false;
+    const { text } = this.#body;
+    return text.startsWith(text.slice(nameStart - openEmphasis, nameStart), end - openEmphasis);
+  }
+
+  #addWords(start: number, end: number): void {
+    this.#isFirstLine = false;
+    this.#writer.words(Math.min(start, end), end);
+  }
+
+  /** A line that goes on with the turn above it. */
+  #words(from: number, end: number): void {
+    const { text } = this.#body;
+    const head = this.#head;
+    this.#measure.words();
+    let start = from;
+    if (this.#isNumbered) start = skipWhite(text, from, end);
+    else if (this.#isFirstLine) start = skipBlanks(text, from, end);
+    if (this.#mark === '>' && head.mark === '>') start = head.start;
+    if (this.#hasTimesBefore && head.timePlace === 'before' && this.#measure.turns > 0) start = head.wordsAfterTime;
+    this.#writer.words(start, end);
+    this.#isFirstLine = false;
+  }
 }

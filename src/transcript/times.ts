@@ -1,37 +1,150 @@
-/** Times as transcripts write them. All patterns have bounds, so that none costs more than the time itself would. */
-import { isDigit, skipBlanks, skipFormatCharacters } from './lines.ts';
+/**
+ * The one grammar of times, for every form: clock times of any precision, with a day, a zone, AM or PM or not, amounts of
+ * hours, minutes and seconds, and ranges of two. Every repetition in it has a bound, and no two that can match the same text
+ * follow one another.
+ */
 
-const DATE = String.raw`(?:\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4})(?:T|,? )`;
-const TIME = String.raw`(?:${DATE})?\d{1,3}(?::\d{1,2}){1,3}(?:[.,]\d{1,9})?(?:Z| ?[AaPp]\.?[Mm]\b\.?)?`;
+/** Where the digits of other scripts begin: Arabic, Persian, Devanagari, Bengali, ... and full-width. */
+const ZEROS = [
+  0x0660, 0x06f0, 0x07c0, 0x0966, 0x09e6, 0x0a66, 0x0ae6, 0x0b66, 0x0be6, 0x0c66, 0x0ce6, 0x0d66, 0x0e50, 0x0ed0,
+  0x0f20, 0x1040, 0x17e0, 0x1810, 0xff10,
+];
+const D = `[0-9${ZEROS.map((zero) => `${String.fromCharCode(zero)}-${String.fromCharCode(zero + 9)}`).join('')}]`;
+/** A space that may stand within a time. */
+const S = '[ \\t\\u00a0\\u2009\\u202f]';
+/** No letter or digit follows; scripts that write no spaces excepted. */
+const NO_WORD = '(?![\\p{Script=Latin}\\p{N}])';
 
-/** One time, with its day or not, or a range of two: for patterns of lines that hold one. */
-export const TIME_SPAN = String.raw`${TIME}(?:[ \t]{0,4}(?:-{1,2}>|[-–—]|→|to)[ \t]{0,4}${TIME})?`;
-export const TIME_IN_BRACKETS = String.raw`[\[(（【] ?${TIME_SPAN} ?[\])）】]`;
+const MONTH = '\\p{L}{3,10}\\.?';
+const DAY = [
+  `${D}{4}[-/.]${D}{1,2}[-/.]${D}{1,2}`,
+  `${D}{1,2}[-/.]${D}{1,2}[-/.]${D}{2,4}`,
+  `${D}{1,2}\\.?${S}${MONTH},?${S}${D}{4}`,
+  `${MONTH}${S}${D}{1,2},?${S}${D}{4}`,
+  `${D}{4}年${D}{1,2}月${D}{1,2}日`,
+].join('|');
+const DAY_BEFORE = `(?:${DAY})(?:T|,?${S}{0,2}(?:at${S})?)`;
+const OFFSET = `[+-]${D}{2}:?${D}{2}`;
 
-const TIME_BEFORE = new RegExp(
-  String.raw`(?:${TIME_IN_BRACKETS}|${TIME_SPAN}(?=[ \t]))[ \t]{0,16}(?:[-–—|][ \t]{1,16})?`,
-  'y',
-);
-const TIME_AFTER = new RegExp(String.raw`[ \t]{0,8}${TIME_IN_BRACKETS}[ \t]{0,8}$`);
-const ONLY_TIME = new RegExp(String.raw`(?:#{1,6} )?[ \t]{0,16}(?:${TIME_IN_BRACKETS}|${TIME_SPAN})[ \t]{0,16}`, 'y');
-const MAX_ONLY_TIME_UNITS = 100;
+/** The half of the day, which stands before the time in Chinese, Japanese and Korean. */
+const HALF_DAY = '上午|下午|午前|午後|오전|오후';
+/** `am` may be a word as well, as in `am I late`. */
+const AM_PM = `(?:[AP]M|[ap]m(?!${S}(?:\\p{Ll}|I${NO_WORD}))|[AaPp]\\.${S}?[Mm]\\.?)`;
+const HALF_DAY_AFTER = `${S}?(?:${AM_PM}(?:${S}[ECMP]T)?${NO_WORD}|[صم]${NO_WORD}|[πμΠΜ]\\.?[μΜ]\\.?|${HALF_DAY})`;
+const ZONE = `Z|${S}?(?:(?:UTC|GMT)(?:[+-]${D}{1,2}(?::${D}{2})?)?|[CEW]E?S?T|[ECMP][SD]T|[BIJK]ST|AE[SD]T|Uhr|hrs|h)${NO_WORD}`;
+const DIGITS = `${D}{1,3}(?:[:：]${D}{1,3}){1,3}(?:[.,]${D}{1,9})?(?![:：]?${D})`;
+/** Some programs write `00 : 00 : 01,000`. */
+const SPACED_DIGITS = `${D}{1,2} : ${D}{2} : ${D}{2}(?:[.,]${D}{1,9})?(?!${D})`;
+const CLOCK = `(?:(?:${HALF_DAY})${S}?)?(?:${DIGITS}|${SPACED_DIGITS})(?:${HALF_DAY_AFTER})?`;
+const MOMENT = `${DAY_BEFORE}${CLOCK}(?:${OFFSET}|${ZONE})?|${CLOCK}(?:${ZONE})?`;
 
-/** Where the line goes on after a time and what sets it off from a name; `start` if it does not begin with a time. */
-export function skipTimeBefore(text: string, start: number, end: number): number {
-  if (!isDigit(text.charCodeAt(start)) && !'[(（【'.includes(text.charAt(start))) return start;
-  return matchEnd(TIME_BEFORE, text, start, end) ?? start;
+const NUMBER = `${D}{1,5}(?:[.,]${D}{1,9})?${S}?`;
+const HOURS = `${NUMBER}(?:hours?|hrs?|h|小时|小時|時間|时|時|시간|시)\\.?`;
+const MINUTES = `${NUMBER}(?:minutes?|mins?|m|分钟|分鐘|分|분)\\.?`;
+const SECONDS = `${NUMBER}(?:seconds?|secs?|s|秒|초)\\.?`;
+const AND = `,?${S}{0,2}(?:and${S})?`;
+/** `10h04`, `0h 0m 3s`, `2.3s`, `0 minutes 5 seconds`. */
+const AMOUNT = [
+  `${D}{1,2}h${D}{2}(?:m?${D}{2}s?|m)?${NO_WORD}`,
+  `${HOURS}(?:${AND}${MINUTES})?(?:${AND}${SECONDS})?${NO_WORD}`,
+  `${MINUTES}(?:${AND}${SECONDS})?${NO_WORD}`,
+  `${SECONDS}${NO_WORD}`,
+].join('|');
+
+const TO = `${S}{0,8}(?:-{1,3}>|=>|[-–—~〜～→])${S}{0,8}|${S}{1,4}(?:to|bis|until)${S}{1,4}`;
+const TIME = `(?:${MOMENT}|${AMOUNT})`;
+const SPAN = `${TIME}(?:(?:${TO})${TIME})?`;
+/** Seconds without a unit are a time only if brackets or an arrow say so. */
+const PLAIN_SECONDS = `${D}{1,6}[.,]${D}{1,9}`;
+const ARROW = `${S}{0,8}-{1,2}>${S}{0,8}`;
+const ANY_SECONDS = `(?:${DIGITS}|${PLAIN_SECONDS})`;
+const SECONDS_SPAN = `${PLAIN_SECONDS}(?:(?:${TO})${PLAIN_SECONDS})?`;
+
+const EMPHASIS = '(?:\\*{1,3}|_{1,2})?';
+/** A time may be a link to its place in a recording. */
+const LINK = '(?:\\(https?:[^()\\s]{1,300}\\))?';
+const IN_BRACKETS = `\\\\?[\\[(（【<{]${S}{0,2}${EMPHASIS}(?:${SPAN}|${SECONDS_SPAN})${EMPHASIS}${S}{0,2}\\\\?[\\])）】>}]${LINK}`;
+
+const BARE = new RegExp(`(?:${SPAN}|${ANY_SECONDS}${ARROW}${ANY_SECONDS})${NO_WORD}`, 'yu');
+const BRACKETED = new RegExp(IN_BRACKETS, 'yu');
+const OPENING = '[(（【<{\\';
+
+/** How sure a time range of a cue is: `loose` has no fractions, `damaged` is like a range but for an error in it. */
+export type RangeQuality = 'exact' | 'loose' | 'damaged';
+
+/** A time range on a line of a cue. */
+export interface CueRange {
+  readonly quality: RangeQuality;
+  /** Whether its times have three parts. */
+  readonly hasHours: boolean;
+  /** Where the line goes on after the range. */
+  readonly end: number;
 }
 
-/** Where a name ends that a time in brackets follows (`Mara (0:03): words`); `end` if there is no time. */
-export function nameEndBeforeTime(text: string, start: number, end: number): number {
-  if (!'])）】'.includes(text.charAt(end - 1))) return end;
-  return start + (TIME_AFTER.exec(text.slice(start, end))?.index ?? end - start);
+/** White space or the end follows, behind marks of direction. */
+const RANGE_ENDS = '[\\u200e\\u200f\\u202c\\u2069]{0,4}(?=[ \\t\\r\\n]|$)';
+const CUE_TIME = `(?:${DIGITS}|${SPACED_DIGITS}|${PLAIN_SECONDS})`;
+const ARROW_RANGE = new RegExp(`${CUE_TIME}${S}{0,16}-->${S}{0,16}${CUE_TIME}[.,]?${RANGE_ENDS}`, 'y');
+const COMMA_RANGE = new RegExp(`${DIGITS},${S}{0,4}${DIGITS}${RANGE_ENDS}`, 'y');
+const BAD_TIME = `-?${D}{1,3}(?::${D}{1,3}){1,3}(?:[.,] ?${D}{1,9})?`;
+const BAD_RANGE = new RegExp(`${BAD_TIME}${S}{0,16}(?:-{1,3}>|-- >|[–—]>|→)${S}{0,16}${BAD_TIME}${RANGE_ENDS}`, 'y');
+const FOUR_PARTS = /:\d+:\d+:/;
+
+/** The range of WebVTT and SubRip, `00:01.000 --> 00:02.000`, at the position; null if there is none. */
+export function arrowRangeAt(text: string, start: number): CueRange | null {
+  const sound = matchEnd(ARROW_RANGE, text, start, text.length);
+  const end = sound ?? matchEnd(BAD_RANGE, text, start, text.length);
+  if (end === null) return null;
+  const range = text.slice(start, end);
+  if (sound !== null && !FOUR_PARTS.test(range)) {
+    return { quality: /[.,]\d/.test(range) ? 'exact' : 'loose', hasHours: /:\s?\d+\s?:/.test(range), end };
+  }
+  return /[.,:] ?\d+\s*[-–—→]/.test(range) && (FRACTION.test(range) || FOUR_PARTS.test(range))
+    ? { quality: 'damaged', hasHours: true, end }
+    : null;
 }
 
-/** Whether there is a time between the two positions, as a heading of Markdown or not, and nothing else but blanks. */
-export function isOnlyTime(text: string, start: number, end: number): boolean {
-  if (end - start > MAX_ONLY_TIME_UNITS) return false;
-  return matchEnd(ONLY_TIME, text, start, end) === end;
+const FRACTION = /[.,] ?\d/;
+
+/** The range of SBV, `0:00:01.000,0:00:03.000`. */
+export function commaRangeAt(text: string, start: number): CueRange | null {
+  const end = matchEnd(COMMA_RANGE, text, start, text.length);
+  return end === null ? null : { quality: 'exact', hasHours: true, end };
+}
+
+/** A time, or a range of two, and where it ends. */
+export interface Time {
+  readonly end: number;
+  readonly isInBrackets: boolean;
+}
+
+/** The time that begins at the position, bare or in brackets; null if none does. */
+export function timeAt(text: string, start: number, end: number): Time | null {
+  if (start >= end) return null;
+  if (OPENING.includes(text.charAt(start))) {
+    const close = matchEnd(BRACKETED, text, start, end);
+    return close === null ? null : { end: close, isInBrackets: true };
+  }
+  if (!mayBeginTime(text, start)) return null;
+  const last = matchEnd(BARE, text, start, end);
+  return last === null ? null : { end: last, isInBrackets: false };
+}
+
+/** A quick look at the first characters. */
+function mayBeginTime(text: string, start: number): boolean {
+  const unit = text.charCodeAt(start);
+  if (isDigit(unit)) return true;
+  if (unit < 0x80) return text.charCodeAt(start + 1) > 0x60 && MONTHS.has(text.slice(start, start + 3));
+  return HALF_DAY_BEGINS.includes(text.charAt(start)) || isOtherDigit(unit);
+}
+
+const MONTHS: ReadonlySet<string> = new Set('Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec'.split('|'));
+const HALF_DAY_BEGINS = '上下午오';
+
+/** Whether it is a digit of another script than Latin. */
+function isOtherDigit(unit: number): boolean {
+  if (unit < 0x660 || (unit > 0x1819 && unit < 0xff10)) return false;
+  return ZEROS.some((zero) => unit >= zero && unit < zero + 10);
 }
 
 /** Where a match at `start` ends; null if there is none before `end`. The pattern must be sticky. */
@@ -41,39 +154,43 @@ export function matchEnd(pattern: RegExp, text: string, start: number, end: numb
   return pattern.lastIndex;
 }
 
-/** How sure a time range is: `loose` has no fractions, `damaged` is like a range but for an error in it. */
-export type RangeQuality = 'exact' | 'loose' | 'damaged';
-
-/** A time range on a line of a cue. */
-export interface TimeRange {
-  readonly quality: RangeQuality;
-  /** Whether its times have three parts. */
-  readonly hasHours: boolean;
-  /** Where the line goes on after the range. */
-  readonly end: number;
+export function isDigit(unit: number): boolean {
+  return unit >= 0x30 && unit <= 0x39;
 }
 
-export const AFTER_RANGE = String.raw`[\u200e\u200f\u202c\u2069]{0,4}(?=[ \t\r\n]|$)`;
-const CUE_TIME = String.raw`\d{1,3}(?::\d{1,3}){1,2}(?:[.,]\d{0,9})?`;
-const ARROW_RANGE = new RegExp(String.raw`${CUE_TIME}[ \t]{0,16}-->[ \t]{0,16}${CUE_TIME}${AFTER_RANGE}`, 'y');
-const BAD_TIME = String.raw`-?(?:\d{1,3}(?::\d{1,3}){1,2}[.,] ?\d{1,9}|\d{1,3}(?::\d{1,3}){3})`;
-const BAD_RANGE = new RegExp(
-  String.raw`${BAD_TIME}[ \t]{0,16}(?:-{1,3}>|-- >|[–—]>|→)[ \t]{0,16}${BAD_TIME}${AFTER_RANGE}`,
-  'y',
-);
-/** The range of WebVTT and SubRip, `00:01.000 --> 00:02.000`, that begins the line; null if it begins otherwise. */
-export function arrowRangeAt(text: string, lineStart: number): TimeRange | null {
-  const start = rangeStart(text, lineStart);
-  const sound = matchEnd(ARROW_RANGE, text, start, text.length);
-  if (sound === null) {
-    const damaged = matchEnd(BAD_RANGE, text, start, text.length);
-    return damaged === null ? null : { quality: 'damaged', hasHours: true, end: damaged };
+const CLOCK_PARTS = /(\d+) ?[:：] ?(\d+)(?: ?[:：] ?(\d+))?(?:[.,:](\d+))?/;
+const AMOUNT_PARTS = /(\d+(?:[.,]\d+)?)\s?(\p{L}*)/gu;
+const RANGE_MARK = /-{1,3}>|[–—~]|\s-\s/;
+const AFTER_NOON = /[Pp]\.?\s?[Mm]|下午|午後|오후|م|μ\.?μ/;
+const UNIT_SECONDS: ReadonlyMap<string, number> = new Map([
+  ...Array.from('h小时時시', (unit) => [unit, 3600] as const),
+  ...Array.from('m分분', (unit) => [unit, 60] as const),
+]);
+
+/** A time that `timeAt` found, or the first of its range, in seconds of its day or of the recording. */
+export function secondsOf(text: string): number {
+  const [single = ''] = text.split(RANGE_MARK, 1);
+  const plain = single.replaceAll(/[^\p{ASCII}]/gu, (char) => String(digitOf(char) ?? char));
+  const [clock, first = '0', second = '0', third, fraction = '0'] = CLOCK_PARTS.exec(plain) ?? [];
+  if (clock !== undefined) {
+    const hours = third === undefined ? 0 : Number(first);
+    const seconds = third === undefined ? Number(first) * 60 + Number(second) : Number(second) * 60 + Number(third);
+    const noon = AFTER_NOON.test(plain) && Number(first) < 12 ? 12 : 0;
+    const scale = third === undefined && noon + Number(AM_OR_PM.test(plain)) > 0 ? 60 : 1;
+    return (hours + noon) * 3600 + seconds * scale + Number(`0.${fraction}`);
   }
-  const range = text.slice(start, sound);
-  return { quality: /[.,]\d/.test(range) ? 'exact' : 'loose', hasHours: /:\d+:/.test(range), end: sound };
+  let seconds = 0;
+  for (const [, amount = '0', unit = ''] of plain.matchAll(AMOUNT_PARTS)) {
+    seconds += Number(amount.replace(',', '.')) * (UNIT_SECONDS.get(unit.charAt(0)) ?? 1);
+    if (unit === '') break;
+  }
+  return seconds;
 }
 
-/** Where a range may begin on the line, after format characters and blanks. */
-export function rangeStart(text: string, lineStart: number): number {
-  return skipBlanks(text, skipFormatCharacters(text, lineStart, text.length), text.length);
+const AM_OR_PM = /[AaPp]\.?\s?[Mm]|上午|下午|午前|午後|오전|오후/;
+
+function digitOf(char: string): number | null {
+  const unit = char.charCodeAt(0);
+  const zero = ZEROS.find((first) => unit >= first && unit < first + 10);
+  return zero === undefined ? null : unit - zero;
 }

@@ -2,7 +2,7 @@
 import { Column } from './column.ts';
 import { Pieces } from './pieces.ts';
 
-export type FormName = 'json' | 'webvtt' | 'subrip' | 'sbv' | 'headed turns' | 'spoken lines';
+export type FormName = 'json' | 'webvtt' | 'subrip' | 'sbv' | 'columns' | 'spoken lines';
 
 /**
  * A body that was read, from which any page can be cut. Turns are columns of numbers, not objects, because a 2 MB body may
@@ -13,6 +13,8 @@ export interface ParsedTranscript {
   readonly body: string;
   /** The form that the body is in, whatever the store declared; null if it is in none. */
   readonly form: FormName | null;
+  /** How its turns are written, such as `[time] name: words`; null if nothing shows it. */
+  readonly shape: string | null;
   readonly turnCount: number;
   /** The texts of all turns (`Name: words`, or just the words), joined by one line feed. */
   readonly text: string;
@@ -99,7 +101,7 @@ export class TurnWriter {
     this.#pieces.add(text);
   }
 
-  finish(form: FormName | null): ParsedTranscript {
+  finish(form: FormName | null, shape: string | null): ParsedTranscript {
     const { turnCount } = this;
     this.#endRange();
     if (turnCount === 0 && this.#body !== '') this.#sliceStarts.push(0);
@@ -108,6 +110,7 @@ export class TurnWriter {
     return {
       body: this.#body,
       form,
+      shape,
       turnCount,
       text: this.#pieces.toString(),
       textStarts: this.#textStarts,

@@ -9,7 +9,9 @@ const BODY = 'Weekly call\n\nAnn Example  0:03\nGood morning.\n\nBo  0:09\nHello
 test('a file is shown with its form, speakers and turns', async () => {
   const { status, stdout } = await runCli(['transcript', fileOf(BODY)]);
   expect(status).toBe(0);
-  expect(stdout).toBe(`Form: headed turns
+  expect(stdout).toBe(`Form: spoken lines
+Shape: name  time ⏎ words
+Evidence: 3 turns; 2 names, 2 of the turns by names that recur; 3 times, 0 of them earlier than the one before
 4 turns of 2 speakers, 91 characters
 
 SPEAKER      TURNS
@@ -29,6 +31,9 @@ test('--json has every turn whole, and - is standard input', async () => {
   expect(await runJson(['transcript', '-', '--format', 'webvtt'], { stdin: `Ann: ${words}\nBo: yes` })).toEqual({
     form: 'spoken lines',
     isFormatSupported: true,
+    shape: 'name: words',
+    evidence: { turns: 2, names: 2, recurring: 0, times: 0, backs: 0 },
+    runnerUp: null,
     turnCount: 2,
     speakers: [
       { name: 'Ann', turns: 1 },
@@ -41,8 +46,21 @@ test('--json has every turn whole, and - is standard input', async () => {
   });
 });
 
+test('the shape that won is shown with its evidence, and the runner-up with what speaks against it', async () => {
+  const body = '[0:03] Anna: Hi.\n[0:05] Bo: Hello.\n[0:09] Anna: So.\n';
+  const { stdout } = await runCli(['transcript', '-'], { stdin: body });
+  expect(stdout).toContain(`Shape: [time] name: words
+Evidence: 3 turns; 2 names, 2 of the turns by names that recur; 3 times, 0 of them earlier than the one before
+Runner-up: [time] words, 3 turns; no names; 3 times, 0 of them earlier than the one before
+`);
+  const chapters = '0:03 Intro\n5:10 Pricing\n9:59 Outlook\n';
+  expect((await runCli(['transcript', '-'], { stdin: chapters })).stdout).toMatch(
+    /^Form: none that is known; paragraphs are the turns\nRunner-up: .*; no speech: most have no words below\n/,
+  );
+});
+
 test('many turns are shown in part, and no control character reaches the terminal', async () => {
-  const body = Array.from({ length: 30 }, (_, i) => `Ann\u001B[31m\u009B${i}: ${'x\u0007'.repeat(50)}`).join('\n');
+  const body = Array.from({ length: 30 }, (_, i) => `Ann\u009B${i}: \u001B[31m${'x\u0007'.repeat(50)}`).join('\n');
   const { stdout } = await runCli(['transcript', fileOf(body)]);
   expect(stdout).toContain('... and 10 more; --json has all');
   expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);

@@ -3,12 +3,14 @@ import * as fc from 'fast-check';
 import { join } from 'node:path';
 import { test } from 'vitest';
 import { BARS, BODY_UNITS, costsSchema, HOSTILE_UNITS, missedBars } from '../bench/transcript-bars.ts';
+import { TRANSCRIPT_FORMATS } from '../../src/domain/records.ts';
 import { forTest } from '../support/opened.ts';
 import { Fleet } from '../support/fleet.ts';
 import { runProcess } from '../support/process.ts';
 import { aTranscript } from '../support/records.ts';
 import { pageLimits } from '../support/transcript-arbitraries.ts';
 import { anyTranscript, expectPagesByOracle, expectWholeWalk } from '../support/transcript-properties.ts';
+import { mixedBody, wordsOfTurns } from '../support/transcript-words.ts';
 import { count, ms, p99, prove } from './bar.ts';
 
 const CASES = 10_000;
@@ -33,6 +35,21 @@ test('T5, T6: pages', (context) => {
 
 test('T7, T8: walks', (context) => {
   proveProperty(context, 'walks are whole, raw pages are the body, no cap is broken', expectWholeWalk);
+});
+
+test('T2a: words', (context) => {
+  const hint = fc.option(fc.constantFrom(...TRANSCRIPT_FORMATS));
+  const property = fc.property(mixedBody, hint, (body, declared) => {
+    const { written, read, isWhole } = wordsOfTurns(body, declared);
+    return isWhole && read.join(' ') === written.join(' ');
+  });
+  const { failed, numRuns, counterexample } = fc.check(property, { numRuns: CASES });
+  prove(context, {
+    name: 'transcripts, no word of any mix of forms is lost or doubled',
+    bar: `on ${count(CASES)} random bodies`,
+    measured: failed ? `not on number ${numRuns}: ${JSON.stringify(counterexample)}` : `on ${count(numRuns)}`,
+    ok: !failed,
+  });
 });
 
 function most<K extends string>(rows: readonly Readonly<Record<K, number>>[], column: K): number {

@@ -14,8 +14,11 @@ interface RenderOptions {
   readonly isVerbose: boolean;
 }
 
+/** Names and times above the words are spoken lines of another shape. */
+export type RenderedForm = Exclude<FormName, 'columns'> | 'headed turns';
+
 /** What the store calls a form; null if it has no name for it. */
-export const DECLARED: Readonly<Record<FormName, TranscriptFormat | null>> = {
+export const DECLARED: Readonly<Record<RenderedForm, TranscriptFormat | null>> = {
   json: 'utterances_json',
   webvtt: 'webvtt',
   subrip: 'srt',
@@ -25,7 +28,7 @@ export const DECLARED: Readonly<Record<FormName, TranscriptFormat | null>> = {
 };
 
 /** The form that the demo store's formats are rendered in. */
-export const FORM_OF: Readonly<Record<TranscriptFormat, FormName>> = {
+export const FORM_OF: Readonly<Record<TranscriptFormat, RenderedForm>> = {
   speaker_text: 'spoken lines',
   webvtt: 'webvtt',
   srt: 'subrip',
@@ -38,7 +41,7 @@ export function segmentText(turn: SpokenTurn): string {
 
 export function renderTranscript(
   turns: readonly SpokenTurn[],
-  format: TranscriptFormat | FormName,
+  format: TranscriptFormat | RenderedForm,
   options: RenderOptions = { lineEnding: '\n', isVerbose: true },
 ): string {
   const form = isFormat(format) ? FORM_OF[format] : format;
@@ -47,7 +50,7 @@ export function renderTranscript(
   return lines.map((line) => line.replaceAll('\n', options.lineEnding) + options.lineEnding).join('');
 }
 
-function isFormat(format: TranscriptFormat | FormName): format is TranscriptFormat {
+function isFormat(format: TranscriptFormat | RenderedForm): format is TranscriptFormat {
   return Object.hasOwn(FORM_OF, format);
 }
 

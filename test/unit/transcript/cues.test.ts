@@ -99,8 +99,8 @@ describe('WebVTT', () => {
     expect(read(body)).toEqual(['webvtt', 'Anna Lee: One.', 'Bo: ', 'x']);
   });
 
-  test('T2a: in a file without identifiers, a line above a range is words, a sentence always', () => {
-    expect(read(`WEBVTT\n\n${range(1)}\none\n\ntwo\n${range(2)}\nthree`)).toEqual(['webvtt', 'one\n\ntwo', 'three']);
+  test('T2a: a line above a range is an identifier, also if the first cue has none; a sentence is words', () => {
+    expect(read(`WEBVTT\n\n${range(1)}\none\n\ntwo\n${range(2)}\nthree`)).toEqual(['webvtt', 'one', 'three']);
     expect(read(`WEBVTT\n\nid\n${range(1)}\none\n\nYes.\n${range(2)}\nthree`)).toEqual([
       'webvtt',
       'one\n\nYes.',
@@ -184,12 +184,10 @@ describe('SubRip', () => {
     ]);
   });
 
-  test('T2a: notes are marks between any cues', () => {
-    expect(read(`${range(1)}\none\n\nNOTE not\nsaid\n\nmore\n\n${range(2)}\ntwo`)).toEqual([
-      'subrip',
-      'one\n\nmore',
-      'two',
-    ]);
+  test('T12: notes are words in all but WebVTT', () => {
+    const body = `${range(1)}\none\n\nNOTE this\n\n${range(2)}\ntwo`;
+    expect(read(body)).toEqual(['subrip', 'one\n\nNOTE this', 'two']);
+    expect(read(`WEBVTT\n\n${body}`)).toEqual(['webvtt', 'one', 'two']);
   });
 });
 

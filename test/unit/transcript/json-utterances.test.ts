@@ -142,10 +142,11 @@ test.each([
     expect(read(body)).toEqual(['json', text]);
 });
 
-test('several lists of one name are read in order', () => {
-  expect(
-    read({ a: { utterances: [{ speaker: 1, text: 'x' }] }, b: { utterances: [{ speaker: 2, text: 'y' }] } }),
-  ).toEqual(['json', '1: x', '2: y']);
+test('T10: of several lists one is the transcript, all of the same place together', () => {
+  const one = { utterances: [{ speaker: 1, text: 'x' }] };
+  const other = { utterances: [{ speaker: 2, text: 'y' }] };
+  expect(read({ a: one, b: other })).toEqual(['json', '1: x']);
+  expect(read({ chapters: [one, other] })).toEqual(['json', '1: x', '2: y']);
 });
 
 test('T2a: without utterances it is a call without words, unless other words stand beside the empty list', () => {
@@ -186,13 +187,12 @@ test.each([
   `[${ONE}][]`,
   `{"utterances":[${ONE}]`,
   `{"utterances":[${ONE}],}`,
-  `{"others":[${ONE}]}`,
+  '{"products":[{"name":"Chair","text":"Red."}]}',
   '[{"text":"x"}]',
   '[{"text":"x","topic":"price","tokens":[1],"sentiment":"POSITIVE"}]',
   '[{"at":1,"text":1}]',
   '[{"speaker":"A"}]',
   '[null]',
-  `[[${ONE}]]`,
   ONE,
   '"x"',
   "[{'text':'x'}]",
@@ -209,8 +209,11 @@ test('T11: lines of JSON without utterances are nobody', () => {
   expect(parseTranscript('[{"participant": {"name": "Anna"}, "phrase": "Hi."}]', null).form).toBe(null);
 });
 
-test('one bad utterance among many makes the body unsupported', () => {
+test('T10: an object without words among utterances is an event, most of them without words are no transcript', () => {
   const utterances = salesCall(200_000, 5).map((turn) => JSON.stringify({ ...turn, startMs: 0 }));
   expect(parseTranscript(`[${utterances.join(',')}]`, null).turnCount).toBe(utterances.length);
-  expect(parseTranscript(`[${utterances.join(',')},{"speaker":"A"}]`, null).form).toBe(null);
+  expect(parseTranscript(`[${utterances.join(',')},{"speaker":"A"}]`, null).turnCount).toBe(utterances.length);
+  expect(parseTranscript('[{"event":"join","at":1},{"event":"leave","at":2},{"at":3,"text":"x"}]', null).form).toBe(
+    null,
+  );
 });
