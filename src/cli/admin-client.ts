@@ -22,6 +22,7 @@ import {
   secretFrom,
   wrongCall,
 } from './command.ts';
+import { directFetch } from './direct-fetch.ts';
 import { systemCode } from '../log/error.ts';
 
 const TIMEOUT_MS = 15_000;
@@ -210,7 +211,7 @@ async function request<B>(
   const token = secretFrom('ADMIN_TOKEN', (written) => tokenOf(parseAdminTokens(written), operator));
   const place = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''));
   try {
-    const response = await fetch(`${base}${place}${query.size === 0 ? '' : `?${query.toString()}`}`, {
+    const response = await directFetch(`${base}${place}${query.size === 0 ? '' : `?${query.toString()}`}`, {
       method,
       headers: {
         ...(token === null ? {} : { authorization: `Bearer ${token}` }),
@@ -219,8 +220,6 @@ async function request<B>(
       },
       body: body === undefined ? null : JSON.stringify(body),
       signal: AbortSignal.timeout(timeoutMs),
-      // A redirect would carry the token to wherever it points.
-      redirect: 'manual',
     });
     return { base, response };
   } catch (error) {
@@ -283,7 +282,7 @@ const LATE: ReadonlySet<string> = new Set([
 /** Why fetch() got no whole response: in words, or the code of the system's error if there is one. */
 export function reasonOf(error: unknown): string {
   if (error instanceof DOMException && error.name === 'TimeoutError') return TIMED_OUT;
-  const code = systemCode(error instanceof Error ? error.cause : null) ?? 'the connection failed';
+  const code = systemCode(error instanceof Error ? error.cause : null) ?? systemCode(error) ?? 'the connection failed';
   if (LATE.has(code)) return TIMED_OUT;
   return CLOSED.has(code) ? 'it closed the connection before the answer was whole' : code;
 }

@@ -9,6 +9,7 @@ import { type GivenValue, type Layer, type ReadFile, REMOVED, REMOVED_PROBLEM } 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 const NAMES = SETTINGS.flatMap(({ env, secret }) => (env === null ? [] : secret ? [env, `${env}_FILE`] : [env]));
+const LINE_END = /\r?\n$/;
 const CACHE_TIME = /^CACHE_.*_(?:FRESH|STALE|ERROR)$/;
 const CACHE_TIMES = NAMES.filter((name) => CACHE_TIME.test(name));
 
@@ -42,8 +43,9 @@ export function readEnvironment(env: Environment, readFile: ReadFile): Layer {
   return { values, faults, unknown };
 }
 
+/** Without a line break at its end, which `$(cat file)` of some tools and manifests leave there. */
 function readVariable(name: string, env: Environment): GivenValue | null {
-  const written = env[name];
+  const written = env[name]?.replace(LINE_END, '');
   return written === undefined || written === '' ? null : { written, name };
 }
 
@@ -59,7 +61,7 @@ export function readSecret(name: string, env: Environment, readFile: ReadFile): 
   }
   const allowed = `a file that holds the value of ${name} and nothing else`;
   try {
-    const written = readFile(path).replace(/\r?\n$/, '');
+    const written = readFile(path).replace(LINE_END, '');
     return written === '' ? { ...fault, problem: 'the file is empty', allowed } : { written, name: fileName };
   } catch (error) {
     return { ...fault, problem: reasonOf(error), allowed };

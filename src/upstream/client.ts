@@ -78,6 +78,8 @@ const NOBODY_THERE: ReadonlySet<string> = new Set([
 
 /** Codes of a connection that the store has closed. */
 const CLOSED: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
+/** Not Found and Gone: with a code of absence, both say that there is no such record (Q9: without one, they are failures). */
+const ABSENT_STATUSES: ReadonlySet<number> = new Set([404, 410]);
 const REQUEST_TIMEOUT = 408;
 const UNAUTHORIZED = 401;
 
@@ -273,7 +275,7 @@ export class StoreClient {
     }
     if (status === 304 && ifNoneMatch !== undefined) return { kind: 'not-modified' };
     const code = await codeOf(body);
-    const absentCode = status === 404 ? absentCodes.find((known) => known === code) : undefined;
+    const absentCode = ABSENT_STATUSES.has(status) ? absentCodes.find((known) => known === code) : undefined;
     if (absentCode !== undefined) return { kind: 'absent', code: absentCode };
     throw new StoreError(
       'errorStatus',

@@ -23,7 +23,7 @@ export function buildStoreSchema(): object {
   }
   registry.add(errorSchema, {
     id: 'Error',
-    description: 'The body of an error. A 404 counts as absence only with the code NOT_FOUND or NOT_READY.',
+    description: 'The body of an error. A 404 or 410 counts as absence only with the code NOT_FOUND or NOT_READY.',
   });
   const bodies = Object.values(BODIES).map(({ schema }) => schema);
   const document = z.toJSONSchema(z.union([...bodies, errorSchema]), {

@@ -51,7 +51,7 @@ export interface ListQuery {
   readonly limit: number;
 }
 
-/** The codes of a 404 that is an answer: the store has no such record, or not yet. */
+/** The codes of a 404 or 410 that is an answer: the store has no such record, or not yet. */
 export type AbsentCode = 'NOT_FOUND' | 'NOT_READY';
 
 /** `P`: what identifies a record; `R`: the record. */

@@ -365,6 +365,20 @@ describe('a deliberate fault is named', () => {
   });
 
   test.each([
+    ['an empty object', (response: ServerResponse) => sendText(response, 200, '{}')],
+    ['null', (response: ServerResponse) => sendText(response, 200, 'null')],
+    ['another record', (response: ServerResponse) => sendText(response, 200, JSON.stringify(anEvaluation()))],
+  ])('200 with %s for an id that is not there: a 404 is wanted, it says', async (_what, send) => {
+    store.override(/evaluations\/[^/]*such[^/]*$/, (_, response) => send(response));
+    const { checks } = await doctor();
+    const [failed] = checks.filter(({ status }) => status === 'fail');
+    expect(failed?.message).toMatch(/evaluation of an id that is not there/);
+    expect(failed?.advice).toMatch(
+      /^The store answers an id that it does not have with 200\. A 404 with the code NOT_FOUND is wanted/,
+    );
+  });
+
+  test.each([
     ['title', { title: 'Only the NEWEST call' }],
     ["evaluatee's name", { evaluatee: { displayName: 'Zoë Jones', givenName: 'Zoë', email: 'z@example.com' } }],
     ["evaluatee's e-mail address", { evaluatee: { displayName: '', givenName: '', email: 'zoe@example.com' } }],

@@ -19,6 +19,8 @@ const MAX_CHECKED = 5;
 const MAX_TRIES = 20;
 const COSTLY = 'It works, but every refresh costs the store a whole answer.';
 const CHANGING = 'Or a busy store has just changed: try again.';
+const ABSENCE_WANTED =
+  'The store answers an id that it does not have with 200. A 404 with the code NOT_FOUND is wanted; without it, each such read is a 500. Have the store corrected.';
 const NOT_SERVED = 'It is not served. Have the store corrected: docs/store-interface.md has the form of each answer.';
 const OTHER_WORKSPACE = 'workspaceId is not that of the evaluation in the list';
 const FOREIGN = 'Readers of the evaluation get a 404 for it. Have the store corrected: both are of one workspace.';
@@ -184,10 +186,15 @@ async function absence<P, R>(read: ReadStore, resource: Resource<P, R>, params: 
     const { kind } = await read(resource, params);
     if (kind === 'absent')
       return contract.ok('an id that is not there is answered with 404 and a known code', resource.name);
-    return contract.fail('an id that is not there is answered with 200', NOT_SERVED, resource.name);
+    return contract.fail('an id that is not there is answered with 200', ABSENCE_WANTED, resource.name);
   } catch (error) {
-    return failure(error, resource, params, `${resource.name} of an id that is not there`);
+    const finding = failure(error, resource, params, `${resource.name} of an id that is not there`);
+    return wasAnsweredWith200(error) ? { ...finding, advice: ABSENCE_WANTED } : finding;
   }
+}
+
+function wasAnsweredWith200(error: unknown): boolean {
+  return error instanceof StoreError && (error.kind === 'malformed' || error.kind === 'invalidResponse');
 }
 
 /** The finding for an answer that the gateway refuses. Throws the error if there was no whole answer. */
@@ -207,8 +214,8 @@ export const TROUBLE = 'The store, or a proxy before it, is in trouble: see its 
 
 /** For an answer that the gateway refuses. */
 export function adviceFor({ kind, status }: StoreError): string {
-  if (status === 404) {
-    return 'Only a 404 with the code NOT_FOUND or NOT_READY counts as absence; any other is served as a failure of the store. Have the store, or a proxy before it, corrected.';
+  if (status === 404 || status === 410) {
+    return 'Only a 404 or 410 with the code NOT_FOUND or NOT_READY counts as absence; any other is served as a failure of the store. Have the store, or a proxy before it, corrected.';
   }
   if (status !== null && isTrouble(status)) return TROUBLE;
   return kind === 'errorStatus' ? 'It is served as a failure of the store. See the log of the store.' : NOT_SERVED;

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
 import { StoreError } from '../../upstream/store-error.ts';
 import { reasonOf } from '../admin-client.ts';
+import { directFetch } from '../direct-fetch.ts';
 import { type Check, checkClock, checksNamed, clockChecks, type Finding, grouped, readClock } from './check.ts';
 import { checkLists, NO_WORKSPACE } from './store-lists.ts';
 import { StoreReader } from './store-reader.ts';
@@ -164,9 +165,8 @@ async function probe(
   const sentAtMs = Date.now();
   const authorization: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
   try {
-    const response = await fetch(url, {
+    const response = await directFetch(url, {
       headers: { 'x-request-id': randomUUID(), accept: 'application/json', ...authorization },
-      redirect: 'manual',
       signal: AbortSignal.timeout(timeoutMs),
     });
     const answeredAtMs = Date.now();

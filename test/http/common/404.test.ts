@@ -1,6 +1,7 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import { forFile } from '../../support/opened.ts';
+import { sendError } from '../../support/store-server.ts';
 import { type EndpointRow, PARTS, SINGLE_READS } from './endpoints.ts';
 import { uncountedHeaders } from './headers.ts';
 import { keyFor, newSubject, putSubject, readerOf, type Subject } from './subject.ts';
@@ -93,3 +94,17 @@ test.each(PARTS)('Q9, K7: a part that is not ready answers as one of no evaluati
   const none = await readerOf(gateway, endpoint, { subject: newSubject(subject.workspaceId) });
   expectAlike(await ask(), await none.ask(), endpoint);
 });
+
+test.each(SINGLE_READS)(
+  'Q9: 410 with the code NOT_FOUND is the 404 of none, and with another one a failure: $name',
+  async (endpoint) => {
+    const { subject, ask } = await readerOf(gateway, endpoint, { subject: newSubject() });
+    const path = new RegExp(`/(?:${subject.id}|${subject.scorecardId})(?:/|$)`);
+    const takeBack = gateway.store.override(path, (_, response) => sendError(response, 410, 'GONE'));
+    expect((await ask()).status).toBe(500);
+    takeBack();
+    gateway.clock.advance(2000);
+    onTestFinished(gateway.store.override(path, (_, response) => sendError(response, 410, 'NOT_FOUND')));
+    expectNotFound(await ask(), endpoint);
+  },
+);

@@ -303,7 +303,7 @@ describe('a list', () => {
   });
 });
 
-test.each([201, 204, 206, 301, 302, 303, 304, 307, 308, 400, 401, 403, 410, 503])(
+test.each([201, 204, 206, 301, 302, 303, 304, 307, 308, 400, 401, 403, 405, 503])(
   'C7: status %i is a failure, whatever its body, and no redirect is followed',
   async (status) => {
     const end = gateway.store.override(/^/, (_request, response) =>

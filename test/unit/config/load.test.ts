@@ -309,6 +309,15 @@ describe('values that are each allowed, and not together', () => {
 
 const deprecations = (...texts: readonly string[]) => JSON.stringify({ api: { deprecations: texts } });
 
+test.each(['\n', '\r\n'])('a line break (%j) at the end of a variable is dropped', (end) => {
+  const { config } = loadConfig({ env: { REDIS_URL: `redis://127.0.0.1:6379${end}`, PORT: `81${end}`, HOST: end } });
+  expect([config.redis.url, config.server.port, config.server.host]).toEqual([
+    'redis://127.0.0.1:6379',
+    81,
+    '127.0.0.1',
+  ]);
+});
+
 test('a removed setting is refused with what to do, unless it has the value that changes nothing', () => {
   const fault =
     'given "upstream"; this setting was removed; allowed: nothing; import the keys of the store with `evalgate keys import` (docs/migrating.md)';
