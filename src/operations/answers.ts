@@ -71,7 +71,7 @@ export const auditSchema = z.object({
 });
 
 /** A key with everything but its hash. A newer gateway may know more scopes. */
-const keySchema = z
+export const keySchema = z
   .object({
     keyId: text,
     name: text,

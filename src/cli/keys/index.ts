@@ -1,6 +1,7 @@
 /** `evalgate keys`: the registry of API keys. */
 import { type Command, Option } from 'commander';
-import type { IssuedKeyView, KeyView } from '../../operations/answers.ts';
+import { z } from 'zod';
+import { type IssuedKeyView, keySchema, type KeyView } from '../../operations/answers.ts';
 import { ROUTES } from '../../operations/api.ts';
 import { UUID_PATTERN } from '../../domain/records.ts';
 import { canonicalSubnet } from '../../keys/client-address.ts';
@@ -95,13 +96,8 @@ function listCommand(): Command {
     examples,
   }).action(async (_options, command: Command) => {
     const keys: KeyView[] = [];
-    const query = new URLSearchParams({ limit: '1000' });
-    for (;;) {
-      const page = await callAdmin(command, ROUTES.listKeys, { query });
-      keys.push(...page.keys);
-      if (page.nextCursor === null) break;
-      query.set('cursor', page.nextCursor);
-    }
+    for await (const key of callForLines(command, ROUTES.listKeys, keySchema)) keys.push(key);
+    keys.sort(byCreation);
     print(command, { keys }, keyTable(keys));
   });
 }
@@ -268,12 +264,18 @@ function exportCommand(): Command {
     examples: ['evalgate keys export > keys.jsonl'],
   }).action(async ({ json }: { json?: boolean }, command: Command) => {
     const keys: unknown[] = [];
-    for await (const key of callForLines(command, ROUTES.exportKeys)) {
+    for await (const key of callForLines(command, ROUTES.exportKeys, z.unknown())) {
       if (json === true) keys.push(key);
       else writeJson(key);
     }
     if (json === true) print(command, { keys }, '');
   });
+}
+
+/** As the listener orders its pages; ISO 8601 in UTC sorts as time does. */
+function byCreation(a: KeyView, b: KeyView): number {
+  const [one, other] = [a, b].map(({ createdAt, keyId }) => `${createdAt} ${keyId}`);
+  return (one ?? '') < (other ?? '') ? -1 : 1;
 }
 
 /** One line per key. */
