@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import packageJson from '../../package.json' with { type: 'json' };
 import { ERROR_CODES } from '../../src/http/problem.ts';
 import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS, TRACES_GRACE_MS } from '../../src/server/server.ts';
 import { runCli } from '../support/cli.ts';
@@ -318,6 +319,18 @@ test('the image is built from files that are there', () => {
   const names = [...named.matchAll(/'([^']+)'/g)].map(([, name = '']) => name);
   expect(names.length).toBeGreaterThan(3);
   expect(names.filter((name) => !existsSync(join(ROOT, 'src', name)))).toEqual([]);
+});
+
+test('the image says of what version it is, names its base, and has no npm', () => {
+  const dockerfile = readText('Dockerfile');
+  expect(dockerfile).toContain(`org.opencontainers.image.version="${packageJson.version}"`);
+  for (const name of ['title', 'description', 'revision', 'licenses', 'base.name', 'base.digest']) {
+    expect(dockerfile).toContain(`org.opencontainers.image.${name}="`);
+  }
+  // Each stage is of the base that can be fixed by its digest.
+  expect(dockerfile.match(/^FROM .*$/gm)).toEqual(['FROM ${BASE} AS build', 'FROM ${BASE}']);
+  const final = dockerfile.slice(dockerfile.lastIndexOf('\nFROM '));
+  expect(final).toMatch(/rm -rf \/usr\/local\/lib\/node_modules /);
 });
 
 describe('the balancer', () => {
