@@ -49,7 +49,7 @@ export const configSchema = section({
       "Most bytes of answers per process that clients have not taken yet; of one API key, four fifths. Beyond it, connections of the one that has most are closed. By default an eighth of the heap's limit, 256MB at most. Raise it for many clients with slow connections.",
     ),
     maxInFlight: setting(integer(1, 100_000), { env: null, default: 1000 }).describe(
-      'Most requests that a process serves at a time; twice as many may wait for the store. One API key, or one address without a key, leaves a fifth of both to the others. Further ones get 500 with `Retry-After` at once. Lower it if memory is scarce.',
+      'Most requests that a process serves at a time; twice as many may wait for the store. One API key, or one address without a key, leaves a fifth of both to the others; while several are busy, that fifth is for those that have less than an equal share. Further ones get 500 with `Retry-After` at once. Lower it if memory is scarce.',
     ),
     workers: setting(integer(1, 256), { env: 'WORKERS', default: 1 }).describe(
       'Number of serving processes; more than one needs Redis, and one more process supervises them. Set it to the number of cores to use; each process has its own cache memory.',
@@ -101,7 +101,7 @@ export const configSchema = section({
       env: null,
       default: null,
     }).describe(
-      "Most bytes of the store's answers under way per process: being read, parsed, rendered and compressed, which takes some ten times as much memory. One API key leaves a fifth to the others. By default a thirty-second of the heap's limit, 10MB at most. Further answers wait, for half of `upstream.timeout`; then their readers get 500 with `Retry-After`. Raise it if large transcripts are refused and memory is free.",
+      "Most bytes of the store's answers under way per process: being read, parsed, rendered and compressed, which takes some ten times as much memory. A fifth is for answers of up to 1 MB, so that they do not wait for larger ones. One API key leaves a fifth to the others. By default a thirty-second of the heap's limit, 10MB at most. Further answers wait, for half of `upstream.timeout`; then their readers get 500 with `Retry-After`. Raise it if large transcripts are refused and memory is free.",
     ),
     maxConnections: setting(integer(1, 10_000), { env: null, default: 50 }).describe(
       'Most calls to the store in flight per process, and so most connections. With `upstream.adaptive`, only a ceiling: lower it for a store that must never see more, raise it for one that bears more.',

@@ -2,17 +2,26 @@
 import { nextTurn } from '../time/turns.ts';
 import type { Slices } from '../transcript/slices.ts';
 
-/** Runs a slice of a computation; false if it was the last. */
-type RunSlice = () => boolean;
+/** A computation that waits or goes on. */
+interface Job {
+  /** Runs a slice, which takes a millisecond or so; false if it was the last. */
+  readonly runSlice: () => boolean;
+  slices: number;
+}
+
+/** Run in one turn: what is small is done in one or two of them. */
+const SLICES_PER_TURN = 8;
 
 /**
- * One slice of one computation is run in each turn that the process's long work takes. API keys take turns, slice by slice;
- * the computations of one key are run one after another. So a key with many long computations lengthens another key's by a
- * factor of two at most, and what they hold while they run is bounded by the number of keys.
+ * A few slices of one computation are run in each turn that the process's long work takes. API keys take turns, and the
+ * computations of one key are run one after another: so what they hold while they run is bounded by the number of keys. Every
+ * other turn is that of the key whose computation has had fewest slices so far: so a small one never waits for large ones of
+ * other keys, but for one turn of each kind.
  */
 export class SliceQueue {
   /** The jobs of each key, the key whose turn is next first. A key without jobs is not there. */
-  readonly #jobs = new Map<string, RunSlice[]>();
+  readonly #jobs = new Map<string, Job[]>();
+  #isShortsTurn = false;
   #isRunning = false;
 
   /**
@@ -22,7 +31,7 @@ export class SliceQueue {
   run<T>(keyId: string, begin: () => Slices<T>, signal?: AbortSignal): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     let slices: Slices<T> | null = null;
-    const runSlice: RunSlice = () => {
+    const runSlice = (): boolean => {
       try {
         signal?.throwIfAborted();
         slices ??= begin();
@@ -34,25 +43,46 @@ export class SliceQueue {
       }
       return false;
     };
+    const job = { runSlice, slices: 0 };
     const waiting = this.#jobs.get(keyId);
-    if (waiting === undefined) this.#jobs.set(keyId, [runSlice]);
-    else waiting.push(runSlice);
+    if (waiting === undefined) this.#jobs.set(keyId, [job]);
+    else waiting.push(job);
     if (!this.#isRunning) void this.#takeTurns();
     return promise;
   }
 
-  /** Runs a slice in each of its turns, until no job is left. */
+  /** Runs a few slices in each of its turns, until no job is left. */
   async #takeTurns(): Promise<void> {
     this.#isRunning = true;
-    for (let [next] = this.#jobs; next !== undefined; [next] = this.#jobs) {
-      const [keyId, jobs] = next;
+    for (let keyId = this.#next(); keyId !== undefined; keyId = this.#next()) {
+      const jobs = this.#jobs.get(keyId) ?? [];
       this.#jobs.delete(keyId);
-      const [runSlice] = jobs;
-      if (runSlice?.() === false) jobs.shift();
+      const [job] = jobs;
+      if (job === undefined || !hasMore(job)) jobs.shift();
       // Behind the keys that have waited longer.
       if (jobs.length > 0) this.#jobs.set(keyId, jobs);
-      await nextTurn();
+      await nextTurn(jobs[0]?.slices);
     }
     this.#isRunning = false;
   }
+
+  /** The key whose turn it is; undefined if there are no jobs. */
+  #next(): string | undefined {
+    this.#isShortsTurn = !this.#isShortsTurn;
+    const [first] = this.#jobs.keys();
+    let [next, fewest] = [first, Infinity];
+    for (const [keyId, [job]] of this.#isShortsTurn ? this.#jobs : []) {
+      if (job !== undefined && job.slices < fewest) [next, fewest] = [keyId, job.slices];
+    }
+    return next;
+  }
+}
+
+/** Runs some slices; false if the last was among them. */
+function hasMore(job: Job): boolean {
+  for (let left = SLICES_PER_TURN; left > 0; left -= 1) {
+    job.slices += 1;
+    if (!job.runSlice()) return false;
+  }
+  return true;
 }

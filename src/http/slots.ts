@@ -60,9 +60,9 @@ export class Slot {
     if (this.#place === null) return true;
     this.#place.giveBack(this.#holder);
     this.#holder = keyId;
-    const isWithinShare = this.#place.isWithinShare(keyId);
+    const isAllowed = this.#place.admits(keyId);
     this.#place.take(keyId);
-    return this.#slots.countRefusal(isWithinShare);
+    return this.#slots.countRefusal(isAllowed);
   }
 
   /** Gives up the slot for a place in the room of those that wait. False if that is full: the request is to be refused. */

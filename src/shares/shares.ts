@@ -59,9 +59,15 @@ export class Shares<H = string> {
     return held === 0 || held + amount <= this.#maxPerHolder;
   }
 
-  /** Both of these: whether the holder may have that much more now. */
+  /**
+   * Whether the holder may have that much more now, where nobody waits for it. The part that one holder leaves to the others is
+   * then kept for those who have less than an equal share: so it is there for whoever comes, however many are greedy.
+   */
   admits(holder: H, amount = 1): boolean {
-    return this.hasRoom(amount) && this.isWithinShare(holder, amount);
+    if (!this.hasRoom(amount) || !this.isWithinShare(holder, amount)) return false;
+    const held = this.of(holder);
+    const isInCommon = this.#total + amount <= this.#maxPerHolder;
+    return isInCommon || held === 0 || held + amount <= this.#capacity / (this.#amounts.size + 1);
   }
 
   /** Adds it, whatever the limits. */
@@ -183,7 +189,7 @@ export class FairQueue<H = string> {
     const line = this.#lines.get(holder) ?? newLine(holder);
     // Those that wait while this one may go wait for the gate, or for more than their holders may have.
     const isFirst = firstOf(line, PRIORITIES) === undefined && this.#next(PRIORITIES) === undefined;
-    const mayGo = isFirst && this.#shares.admits(holder, amount);
+    const mayGo = isFirst && this.#shares.hasRoom(amount) && this.#shares.isWithinShare(holder, amount);
     if (mayGo && this.#mayGrant()) return this.#grant(line, amount, priority);
     if (waitMs === 0) return 'queue-timeout';
     if (this.#waiting >= this.#maxWaiting && !this.#makeRoomFor(line, priority, worth)) return 'queue-full';

@@ -1,27 +1,65 @@
 /**
  * Turns of the event loop for long work. Ten pieces of work that each yield after ten milliseconds, and all go on in the same
  * turn, hold the event loop for a hundred: so all long work of the process takes its turns here, one after another.
+ *
+ * Every other turn is that of the work which has had least of the event loop, the others go by arrival. So what is short, such
+ * as reading a small answer, waits for two steps of long work at most, however much of that waits; and long work goes on as
+ * well, however much short work comes.
  */
 import { setImmediate } from 'node:timers/promises';
 
 /** Work that has held the event loop this long lets others in before it goes on. */
 const SLICE_MS = 10;
 
-/** Those who wait for a turn are let in one by one, in their order. */
-let lastTurn: Promise<void> = Promise.resolve();
+interface Waiting {
+  /** For how long the work has held the event loop so far. */
+  readonly usedMs: number;
+  readonly goOn: () => void;
+}
 
-/** Resolves in a later turn of the event loop, which is nobody else's. */
-export function nextTurn(): Promise<void> {
-  lastTurn = lastTurn.then(() => setImmediate());
-  return lastTurn;
+/** In order of arrival. */
+const waiting: Waiting[] = [];
+let isShortsTurn = true;
+let isTakingTurns = false;
+
+/** Resolves in a later turn of the event loop, which is nobody else's. `usedMs`: what the work has had of it so far. */
+export function nextTurn(usedMs = 0): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  waiting.push({ usedMs, goOn: resolve });
+  if (!isTakingTurns) void takeTurns();
+  return promise;
+}
+
+async function takeTurns(): Promise<void> {
+  isTakingTurns = true;
+  while (waiting.length > 0) {
+    await setImmediate();
+    const place = isShortsTurn ? placeOfShortest() : 0;
+    isShortsTurn = !isShortsTurn;
+    const [next] = waiting.splice(place, 1);
+    next?.goOn();
+  }
+  isTakingTurns = false;
+}
+
+/** Of the work that has had least; among equals, of what waits longest. */
+function placeOfShortest(): number {
+  let shortest = 0;
+  for (const [place, { usedMs }] of waiting.entries()) {
+    if (usedMs < (waiting[shortest]?.usedMs ?? 0)) shortest = place;
+  }
+  return shortest;
 }
 
 /** Makes a function to call between the steps of long work: it waits for a turn if the work since the last one took long. */
 export function createYield(): () => Promise<void> {
   let sinceMs = performance.now();
+  let usedMs = 0;
   return async () => {
-    if (performance.now() - sinceMs < SLICE_MS) return;
-    await nextTurn();
+    const heldMs = performance.now() - sinceMs;
+    if (heldMs < SLICE_MS) return;
+    usedMs += heldMs;
+    await nextTurn(usedMs);
     sinceMs = performance.now();
   };
 }

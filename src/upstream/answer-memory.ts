@@ -1,8 +1,9 @@
 /**
  * The memory of answers under way: read from the store, parsed, rendered, compressed, and not yet handed over to be sent. At
  * its height an answer takes some ten times its size, so what is under way at a time is bounded; calls beyond that wait with
- * the answer in the socket, in a fair turn per API key (shares.ts). Small answers are not counted: as many as there may be
- * connections to the store are nothing.
+ * the answer in the socket, in a fair turn per API key (shares.ts). Large answers have four fifths of it, and the rest is for
+ * those of up to a megabyte, so that none of these waits for a large one. Small answers are not counted: as many as there may
+ * be connections to the store are nothing.
  *
  * It fails in two ways. An answer of undeclared length may take a megabyte before it waits, per connection. An answer that
  * the memory tier holds is counted there only, also while it is rendered anew.
@@ -18,8 +19,10 @@ const HEAP_SHARE = 1 / 32;
 const MAX_DEFAULT_BYTES = 10_000_000;
 /** Up to here an answer is not counted. */
 const SMALL_BYTES = 64 * 1024;
-/** An answer whose length is not declared is counted as that until it is longer, and then as the longest there may be. */
-const UNDECLARED_BYTES = 1_000_000;
+/** An answer of up to that size is of medium size. */
+const MEDIUM_BYTES = 1_000_000;
+/** As these an answer is counted whose length is not declared, until it is longer; then as the longest there may be. */
+const UNDECLARED_BYTES = [4 * SMALL_BYTES, MEDIUM_BYTES];
 
 /** A refused call may go better as soon as those before it are answered. */
 const RETRY_AFTER_MS = 1000;
@@ -35,25 +38,33 @@ interface Used {
   users: number;
 }
 
+type Room = FairQueue<string | undefined>;
+/** Of an answer of that many bytes. */
+type RoomFor = (bytes: number) => Room;
+
 export class AnswerMemory {
-  readonly #queue: FairQueue<string | undefined>;
+  readonly #rooms: readonly [medium: Room, large: Room];
   readonly #used = new Map<object, Used>();
 
   constructor(maxBytes: number, timers: Timers) {
-    const limits = { capacity: maxBytes, reservePercent: RESERVE_PERCENT, maxWaiting: Number.POSITIVE_INFINITY };
-    this.#queue = new FairQueue(limits, { timers });
+    const mediumBytes = Math.floor((maxBytes * RESERVE_PERCENT) / 100);
+    const room = (capacity: number): Room =>
+      new FairQueue({ capacity, reservePercent: RESERVE_PERCENT, maxWaiting: Number.POSITIVE_INFINITY }, { timers });
+    this.#rooms = [room(mediumBytes), room(maxBytes - mediumBytes)];
   }
 
   /** Bytes under way, and calls that wait for room. */
   load(): { readonly bytes: number; readonly waiting: number } {
-    const { held, waiting } = this.#queue.load();
-    return { bytes: held, waiting };
+    const [medium, large] = [this.#rooms[0].load(), this.#rooms[1].load()];
+    return { bytes: medium.held + large.held, waiting: medium.waiting + large.waiting };
   }
 
   /** For an answer that is about to arrive. */
   reservation(keyId: string | undefined, waitMs: number): Reservation {
-    return new Reservation(this.#queue, keyId, waitMs);
+    return new Reservation(this.#roomFor, keyId, waitMs);
   }
+
+  readonly #roomFor: RoomFor = (bytes) => this.#rooms[bytes <= MEDIUM_BYTES ? 0 : 1];
 
   /**
    * Counts an answer that a request makes its response from, once however many do; never waits. Returns what ends that, which
@@ -61,7 +72,8 @@ export class AnswerMemory {
    */
   use(answer: { readonly bytes: number }, keyId: string): Release | null {
     if (answer.bytes <= SMALL_BYTES) return null;
-    const used = this.#used.get(answer) ?? { release: this.#queue.take(keyId, answer.bytes), users: 0 };
+    const { bytes } = answer;
+    const used = this.#used.get(answer) ?? { release: this.#roomFor(bytes).take(keyId, bytes), users: 0 };
     used.users += 1;
     this.#used.set(answer, used);
     return () => {
@@ -75,14 +87,14 @@ export class AnswerMemory {
 
 /** What one answer takes while it arrives and is read. It holds nothing while it waits, so that none waits for another. */
 export class Reservation {
-  readonly #queue: FairQueue<string | undefined>;
+  readonly #roomFor: RoomFor;
   readonly #keyId: string | undefined;
   readonly #waitMs: number;
   #bytes = 0;
   #release: Release | null = null;
 
-  constructor(queue: FairQueue<string | undefined>, keyId: string | undefined, waitMs: number) {
-    this.#queue = queue;
+  constructor(roomFor: RoomFor, keyId: string | undefined, waitMs: number) {
+    this.#roomFor = roomFor;
     this.#keyId = keyId;
     this.#waitMs = waitMs;
   }
@@ -97,9 +109,9 @@ export class Reservation {
    * with a StoreError of kind `overloaded` if there is none in time.
    */
   async cover(bytes: number, maxBytes: number): Promise<void> {
-    const amount = bytes <= UNDECLARED_BYTES ? Math.min(maxBytes, UNDECLARED_BYTES) : maxBytes;
+    const amount = Math.min(maxBytes, UNDECLARED_BYTES.find((step) => bytes <= step) ?? maxBytes);
     this.release();
-    const release = await this.#queue.acquire({ holder: this.#keyId, amount, waitMs: this.#waitMs });
+    const release = await this.#roomFor(amount).acquire({ holder: this.#keyId, amount, waitMs: this.#waitMs });
     if (typeof release === 'string') {
       const message = `there was no memory for the answer within ${this.#waitMs} ms: too many others are under way`;
       throw new StoreError('overloaded', message, { retryAfterMs: RETRY_AFTER_MS });
@@ -113,7 +125,7 @@ export class Reservation {
     if (bytes >= this.#bytes) return;
     this.release();
     if (bytes <= SMALL_BYTES) return;
-    this.#release = this.#queue.take(this.#keyId, bytes);
+    this.#release = this.#roomFor(bytes).take(this.#keyId, bytes);
     this.#bytes = bytes;
   }
 

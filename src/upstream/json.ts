@@ -44,10 +44,10 @@ interface ParseOptions {
  */
 export async function parseJson(bytes: Buffer, { isExact }: ParseOptions): Promise<unknown> {
   if (/^[\uFEFF\s]*</.test(bytes.toString('utf8', 0, 100))) throw new JsonError('is markup, not JSON', false);
-  // Many long answers may arrive in one turn of the event loop.
-  if (bytes.length > STEP_BYTES) await nextTurn();
+  // Many long answers may arrive in one turn of the event loop. Each step takes about a millisecond.
+  if (bytes.length > STEP_BYTES) await nextTurn(bytes.length / STEP_BYTES);
   const yieldToEventLoop = createYield();
-  const { depth, values, names, numbers } = await scan(bytes, isExact);
+  const { depth, values, names, numbers } = await scan(bytes, isExact, yieldToEventLoop);
   if (depth > MAX_DEPTH) throw new JsonError(`is nested deeper than ${MAX_DEPTH} levels`, true);
   if (values > MAX_VALUES) throw new JsonError(`has more than ${MAX_VALUES} values`, true);
   if (names > MAX_NAMES) throw new JsonError(`has more than ${MAX_NAMES} members`, true);
@@ -56,7 +56,7 @@ export async function parseJson(bytes: Buffer, { isExact }: ParseOptions): Promi
   }
   await yieldToEventLoop();
   const isText = isUtf8(bytes);
-  const marked = await markedText(bytes, numbers);
+  const marked = await markedText(bytes, numbers, yieldToEventLoop);
   await yieldToEventLoop();
   const root = [];
   try {
@@ -137,8 +137,7 @@ interface Range {
  * Linear, without recursion; exact for valid JSON, and harmless for anything else, which the parser then refuses. It reads
  * bytes because no byte of a longer UTF-8 sequence looks like one of JSON's own characters. Ends as soon as it is too much.
  */
-async function scan(bytes: Buffer, isExact: boolean): Promise<Shape> {
-  const yieldToEventLoop = createYield();
+async function scan(bytes: Buffer, isExact: boolean, yieldToEventLoop: () => Promise<void>): Promise<Shape> {
   const numbers: Range[] = [];
   let [depth, deepest, values, names, isInString, at] = [0, 0, 1, 0, false, 0];
   while (
@@ -245,8 +244,11 @@ interface MarkedText {
 }
 
 /** The text without a byte order mark, and with a text in place of each of those numbers. */
-async function markedText(bytes: Buffer, numbers: readonly Range[]): Promise<MarkedText> {
-  const yieldToEventLoop = createYield();
+async function markedText(
+  bytes: Buffer,
+  numbers: readonly Range[],
+  yieldToEventLoop: () => Promise<void>,
+): Promise<MarkedText> {
   const decoder = new TextDecoder();
   const pieces: string[] = [];
   const sources: string[] = [];

@@ -4,9 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished, test } from 'vitest';
 import { fileOf } from '../support/files.ts';
 import { Load, type Sample, type Target } from '../support/load.ts';
+import { percentile } from '../support/percentile.ts';
 import { GatewayProcess } from '../support/process.ts';
 import { anEvaluation, aTranscript } from '../support/records.ts';
-import { createStoreServer, type StoreServer } from '../support/store-server.ts';
+import { createStoreServer, sendJson, type StoreServer } from '../support/store-server.ts';
 import { count, ms, p99, prove } from './bar.ts';
 
 const MEGABYTE = 1_000_000;
@@ -94,6 +95,44 @@ test('large answers, and a small heap', async (context) => {
     ok: withStatus(answers, 200) > 0 && withStatus(answers, 0) === 0 && withStatus(reads, 200) === reads.length,
   });
 });
+
+test('large answers, and cold reads of small ones', async (context) => {
+  const [calls, rounds, perSecond, maxMs] = [20, 4, 10, 1000];
+  const { gateway, store, load, attack, victim, key } = await startWorld();
+  enlarge(store, 7 * MEGABYTE);
+  const medium = aTranscript({ body: 'Ann Lee: We met.\n'.repeat(6000) });
+  store.override(/\/medium-\d+\/transcript$/, (request, response) => {
+    const evaluationId = /medium-\d+/.exec(request.url ?? '')?.[0] ?? '';
+    sendJson(request, response, { ...medium, evaluationId });
+  });
+  const url = `${gateway.publicUrl}/v2/calls`;
+  const cold = ['?search={n}', '/medium-{n}/transcript'].map((path) => ({ ...victim, url: url + path }));
+  const alone = await load.run(cold, { perSecond, forMs: 2000 });
+  const greedy = [key, await gateway.issueKey()];
+  gateway.forgetPeaks();
+  await load.begin(cold, perSecond);
+  let answered = 0;
+  for (let round = 0; round < rounds; round += 1) {
+    const large = greedy.map((one, at) => ({ url: `${url}/large-${round}-${at}-{n}/transcript`, key: one }));
+    answered += withStatus(await attack.burst(large, calls), 200);
+  }
+  const reads = await load.end();
+  prove(context, {
+    name: 'tenants: cold reads',
+    bar: `${rounds} times ${2 * calls} transcripts of 7 MB at once from two keys: cold reads of lists, and of transcripts of 100 kB, by another are all 200, 99 of 100 within ${ms(maxMs)}`,
+    measured: `${answered} × 200 of the large ones; ${withStatus(reads, 200)} of ${reads.length} of the others, p50 ${took(reads, 0.5)} (${took(alone, 0.5)} alone), p90 ${took(reads, 0.9)}, p99 ${ms(p99(reads))}, longest ${took(reads, 1)}; event loop held ${ms(gateway.hold().heldCpuMs)} of its CPU at most`,
+    ok: p99(reads) <= maxMs && withStatus(reads, 200) === reads.length,
+  });
+});
+
+function took(samples: readonly Sample[], share: number): string {
+  return ms(
+    percentile(
+      samples.map(({ tookMs }) => tookMs),
+      share,
+    ),
+  );
+}
 
 test.for(['v1', 'v2'] as const)('large answers of %s, compressed', async (surface, context) => {
   const attack = { bytes: 4 * MEGABYTE, calls: 100, coding: 'br', path: SURFACES[surface] };

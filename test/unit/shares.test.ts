@@ -286,6 +286,22 @@ test('a queue that is resized grants what can be granted then, and takes nothing
   expect([world.inFlight().length, world.waiting().length]).toEqual([1, 0]);
 });
 
+test('shares: the last fifth is for those who have less than an equal share, however many are greedy', () => {
+  const shares = new Shares({ capacity: 100, reservePercent: 20 });
+  const takeAll = (holder: string): number => {
+    while (shares.admits(holder)) shares.take(holder);
+    return shares.of(holder);
+  };
+  // The last of them have come late, and find what is left for an equal share.
+  expect(['a', 'b'].map(takeAll)).toEqual([80, 20]);
+  shares.giveBack('a', 30);
+  expect(['a', 'b', 'c'].map(takeAll)).toEqual([60, 33, 7]);
+  shares.giveBack('a', 10);
+  expect([takeAll('a'), takeAll('d')]).toEqual([50, 10]);
+  shares.giveBack('c', 1);
+  expect([shares.admits('a'), shares.admits('c'), shares.admits('new')]).toEqual([false, true, true]);
+});
+
 test('shares: nobody takes the last fifth, a newcomer finds it, and the largest gives up first', () => {
   const shares = new Shares({ capacity: 10, reservePercent: 20 });
   for (let taken = 0; shares.admits('busy'); taken += 1) shares.take('busy');

@@ -7,8 +7,9 @@ import { type Reply, startTestGateway } from '../../support/gateway.ts';
 import { HurriedTimers } from '../../support/hurried-timers.ts';
 import { aTranscript } from '../../support/records.ts';
 
-const BYTES = 700_000;
-const CONFIG = 'upstream: { adaptive: false, answerMemory: 1MB, breakerPercent: null, timeout: 60s }';
+const BYTES = 1_400_000;
+const MEDIUM_BYTES = 300_000;
+const CONFIG = 'upstream: { adaptive: false, answerMemory: 2MB, breakerPercent: null, timeout: 60s }';
 
 const UNDER_WAY = 'evalgate_store_answers_bytes';
 
@@ -22,7 +23,7 @@ async function startWorld(config = CONFIG, isDeclared = true) {
   const held = new Map<string, () => void>();
   started.store.override(/\/transcript$/, ({ url = '' }, response: ServerResponse) => {
     const id = url.split('/').at(-2) ?? '';
-    const size = id.startsWith('small') ? 10 : BYTES;
+    const size = id.startsWith('small') ? 10 : id.startsWith('medium') ? MEDIUM_BYTES : BYTES;
     const body = Buffer.from(JSON.stringify(aTranscript({ evaluationId: id, body: 'x'.repeat(size) })));
     response.writeHead(200, { ...(isDeclared && { 'content-length': body.length }) });
     response.write(body.subarray(0, -1));
@@ -58,6 +59,8 @@ test.each([
   const third = read('c', quiet);
   await waiting(2);
   expect((await read('small')).status).toBe(200);
+  expect((await read('medium', quiet)).status).toBe(200);
+  expect((await read('medium_too')).status).toBe(200);
   await finish('b');
   await finish('c');
   await finish('a');
@@ -73,7 +76,7 @@ test('one that finds no room in time is a 500 that may be tried again, and says 
     begin,
     finish,
     waiting,
-  } = await startWorld('upstream: { adaptive: false, answerMemory: 1MB, timeout: 60s }');
+  } = await startWorld('upstream: { adaptive: false, answerMemory: 2MB, timeout: 60s }');
   const { reply: first } = await begin('a');
   const others = Array.from({ length: 12 }, (_, index) => read(`other_${index}`));
   await waiting(12);

@@ -26,6 +26,7 @@ test('those who wait for a turn go on one by one, each in a turn of its own, in 
 
 test('short work does not wait; long work waits for a turn', async () => {
   const log: string[] = [];
+  setImmediate(() => log.push('others'));
   const yieldIfLong = createYield();
   const ended = (async () => {
     await yieldIfLong();
@@ -34,10 +35,41 @@ test('short work does not wait; long work waits for a turn', async () => {
     await yieldIfLong();
     log.push('long');
   })();
-  await Promise.resolve();
-  setImmediate(() => log.push('others'));
   await ended;
   expect(log).toEqual(['short', 'others', 'long']);
+});
+
+test('short work waits for two steps of long work at most, and long work goes on however much short work comes', async () => {
+  const log: string[] = [];
+  const take = async (name: string, usedMs: number): Promise<void> => {
+    await nextTurn(usedMs);
+    log.push(name);
+  };
+  for (const name of ['long1', 'long2', 'long3', 'long4']) void take(name, 50);
+  for (const name of ['short1', 'short2', 'short3']) void take(name, 0);
+  expect(Math.max(...(await entriesPerTurn(log, 7)))).toBe(1);
+  expect(log.filter((name) => name.startsWith('short'))).toEqual(['short1', 'short2', 'short3']);
+  expect(log.filter((name) => name.startsWith('long'))).toEqual(['long1', 'long2', 'long3', 'long4']);
+  expect(log.indexOf('short1')).toBeLessThanOrEqual(1);
+  expect(log.indexOf('short3')).toBeLessThanOrEqual(5);
+  expect(log.indexOf('long2')).toBeLessThanOrEqual(4);
+});
+
+test('work that has had much of the event loop lets go first what has had none', async () => {
+  const log: string[] = [];
+  const yieldIfLong = createYield();
+  const hold = async (): Promise<void> => {
+    for (const beganMs = performance.now(); performance.now() - beganMs < 12;);
+    await yieldIfLong();
+  };
+  await hold();
+  const rest = Promise.all([hold(), hold()]).then(() => log.push('long'));
+  const short = [1, 2].map(async (n) => {
+    await nextTurn();
+    log.push(`short${n}`);
+  });
+  await Promise.all([rest, ...short]);
+  expect(log.indexOf('short1')).toBeLessThan(log.indexOf('long'));
 });
 
 test('many who wait for the same thing go on in batches, one in a turn; a few do not wait', async () => {
