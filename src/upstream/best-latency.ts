@@ -18,6 +18,13 @@ export interface TimedCall {
   readonly latencyMs: number;
 }
 
+/** As logarithms. */
+export interface Slowness {
+  readonly mean: number;
+  /** Its standard deviation. */
+  readonly error: number;
+}
+
 interface Best {
   /** The logarithm of milliseconds. */
   readonly mean: number;
@@ -42,7 +49,7 @@ const FIRST_CALLS = 3;
 const SPREAD_CALLS = 500;
 /** Calls that agree to the last digit are no proof either. */
 const LEAST_NOISE = 1e-4;
-const CHANCE = 2;
+const NO_CHANCE = 2;
 /** The number beyond which the store has certainly changed: then only the new measurement counts. */
 const CERTAIN = 3;
 
@@ -63,11 +70,9 @@ export class BestLatency {
   }
 
   /**
-   * By how much the calls are slower than the best ones, as a logarithm: only as far as it cannot be chance, and without the
-   * key whose calls are slowest, if others call too. 0 or less: they are not. `chance`: a difference of fewer standard
-   * deviations may be chance.
+   * By how much the calls are slower than the best ones, without the key whose calls are slowest, if others call too.
    */
-  slownessOf(calls: readonly TimedCall[], nowMs: number, chance = CHANCE): number {
+  slownessOf(calls: readonly TimedCall[], nowMs: number): Slowness {
     for (const [resource, logs] of byResource(calls)) {
       const mean = meanOf(logs);
       if (!this.#best.has(resource))
@@ -83,7 +88,7 @@ export class BestLatency {
     const mean = meanOf(kept.map(({ slowness }) => slowness));
     this.#noteSpread(kept.map(({ slowness }) => slowness - mean));
     const variances = calls.map(({ resource }) => this.#varianceOf(this.#best.get(resource), nowMs));
-    return mean - chance * Math.sqrt(this.#spread / kept.length + Math.max(...variances));
+    return { mean, error: Math.sqrt(this.#spread / kept.length + Math.max(...variances)) };
   }
 
   /** Takes over what calls took while the store was spared. */
@@ -96,7 +101,7 @@ export class BestLatency {
     for (const [resource, logs] of byResource(calls)) {
       const best = this.#best.get(resource);
       const doubt = Math.sqrt(this.#varianceOf(best, nowMs) + this.#noiseOf(logs));
-      if (best !== undefined && meanOf(logs) < best.mean - CHANCE * doubt) this.#learn(resource, logs, nowMs);
+      if (best !== undefined && meanOf(logs) < best.mean - NO_CHANCE * doubt) this.#learn(resource, logs, nowMs);
     }
   }
 

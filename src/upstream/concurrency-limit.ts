@@ -80,13 +80,16 @@ interface Spared extends Timing {
   /** Calls that begin from then on are timed, if no more than `limit` are under way: those before have ended everywhere. */
   readonly fromMs: number;
   readonly untilMs: number;
-  /** Whether all others that use all of their limit spare it too. */
-  readonly isUsual: boolean;
+  /** Whether all that use all of their limit spare it now, or nothing else helps: else it may be busy with the others. */
+  readonly isJoint: boolean;
 }
 
 const FIRST_CALLS = 3;
+/** Up to that the first calls of a new process show what is normal. */
+const FIRST_LIMIT = 2;
 const LEAST_CALLS = 8;
-/** Little is known then, and the end of doubling is decided once: so many standard deviations are needed for it. */
+/** A difference of fewer standard deviations may be chance; more are needed to end the doubling, which is decided once. */
+const CHANCE = 1;
 const CHANCE_AT_FIRST = 3;
 /** A timing is whole when all of its calls have ended, but for a tenth that have taken eight times as long as is usual. */
 const HANGING_SHARE = 0.1;
@@ -95,6 +98,11 @@ const HANGING_AFTER_CALLS = 8;
 const BORNE = Math.log(1.1);
 /** At that it is lowered at once. */
 const MUCH = Math.log(1.6);
+/** Calls are slow if so many rounds in a row are: all that a busy machine delays for a moment is no sign. */
+const LASTING_ROUNDS = 3;
+/** But once is enough for a round that is four times slower, and takes longer than such a delay. */
+const GLARING = Math.log(4);
+const GLARING_MS = 500;
 /** Shrinks by that share a second, for each unit of slowness beyond what is borne. */
 const SHRINK_PER_SECOND = 1;
 /** Grows by so many calls a second, and by so many more after each second that nothing stood against it. */
@@ -116,6 +124,7 @@ const CHANCE_SHARE = 0.05;
 /** The store is spared at such moments, by the wall clock, if there is reason to; else at every third, sixth or twelfth. */
 const MOMENT_MS = 5000;
 const USUAL_MOMENTS = 3;
+const JOINT_MOMENTS = 6;
 const RAREST_MOMENTS = 12;
 /** Sparing takes some two calls' time, and may not cost more than one in so many. */
 const SPARE_EVERY_CALLS = 75;
@@ -128,7 +137,6 @@ const FOUND_FOR_MS = 300_000;
 export class ConcurrencyLimit {
   readonly #max: number;
   readonly #clock: Clock;
-  readonly #startedAtMs: number;
   readonly #best = new BestLatency();
   /** Not whole, so that it can grow slowly. */
   #value = 1;
@@ -141,6 +149,8 @@ export class ConcurrencyLimit {
   /** For how long nothing has stood against it. */
   #growingMs = 0;
   #loweredFrom = Number.POSITIVE_INFINITY;
+  /** Of the last rounds. */
+  #slow: readonly number[] = [];
   /** Where it was, and how slow calls were, when they began to be slow; null while they are not. */
   #slowSince: { readonly value: number; readonly slowness: number } | null = null;
   #isInVain = false;
@@ -156,8 +166,7 @@ export class ConcurrencyLimit {
   constructor(max: number, clock: Clock) {
     this.#max = max;
     this.#clock = clock;
-    this.#startedAtMs = this.#nowMs();
-    this.#grownAtMs = this.#startedAtMs;
+    this.#grownAtMs = this.#nowMs();
     this.#moment = Math.floor(clock.nowMs() / MOMENT_MS);
     this.#round = this.#newRound(new Set());
   }
@@ -225,29 +234,34 @@ export class ConcurrencyLimit {
   #judge(timed: readonly TimedCall[], nowMs: number): void {
     this.#wasFull = this.#round.isFull;
     if (timed.length === 0) return this.#stay(nowMs);
-    const slowness = this.#best.slownessOf(timed, nowMs, this.#isNew ? CHANCE_AT_FIRST : undefined);
-    const isFirst = this.#isNew && !this.#best.isMeasured && this.#limit <= 2;
+    const { mean, error } = this.#best.slownessOf(timed, nowMs);
+    const slowness = mean - (this.#isNew ? CHANCE_AT_FIRST : CHANCE) * error;
+    const isFirst = this.#isNew && !this.#best.isMeasured && this.#limit <= FIRST_LIMIT;
     if (isFirst && slowness < MUCH) this.#best.learnFirst(timed, nowMs);
     else this.#best.improve(timed, nowMs);
-    const excess = Math.max(0, slowness - BORNE);
+    this.#slow = [...this.#slow, slowness].slice(-LASTING_ROUNDS);
+    const isGlaring = slowness > GLARING && this.#best.typicalMs > GLARING_MS;
+    const isLasting = this.#slow.length === LASTING_ROUNDS;
+    const lasting = isGlaring ? slowness : isLasting ? Math.min(...this.#slow) : 0;
+    const excess = Math.max(0, lasting - BORNE);
     if (excess === 0) this.#slowSince = null;
     else {
       this.#foundAtMs = nowMs;
-      this.#slowSince ??= { value: this.#value, slowness };
+      this.#slowSince ??= { value: this.#value, slowness: lasting };
       const { value, slowness: before } = this.#slowSince;
-      this.#isInVain = this.#value <= LOWERED_IN_VAIN * value && slowness > HARDLY_FASTER * before;
+      this.#isInVain = this.#value <= LOWERED_IN_VAIN * value && lasting > HARDLY_FASTER * before;
       if (this.#isInVain) return this.#stay(nowMs);
-      if (slowness > MUCH) return this.#lower(Math.exp(-slowness), nowMs);
+      if (lasting > MUCH) return this.#lower(Math.exp(-lasting), nowMs);
     }
     const seconds = (nowMs - this.#grownAtMs) / 1000;
     this.#isNew &&= excess === 0;
-    const wasFull = this.#round.isFull;
+    const mayGrow = this.#round.isFull && slowness <= BORNE;
     if (excess > 0) this.#growingMs = Math.min(this.#growingMs, this.#growingMs / 2);
-    else if (wasFull) this.#growingMs += 1000 * seconds;
+    else if (mayGrow) this.#growingMs += 1000 * seconds;
     const perSecond = GROW_PER_SECOND + GROW_FASTER * Math.max(0, this.#growingMs / 1000);
     const gained = this.#isNew ? this.#value : Math.min(perSecond * seconds, Math.max(1, this.#value / 2));
     const lost = this.#value * (1 - Math.exp(-SHRINK_PER_SECOND * excess * seconds));
-    this.#set(this.#value + (wasFull ? gained : 0) - lost, nowMs);
+    this.#set(this.#value + (mayGrow ? gained : 0) - lost, nowMs);
   }
 
   /** Lowers it to that share of what was used of it. */
@@ -257,6 +271,7 @@ export class ConcurrencyLimit {
     this.#isNew = false;
     this.#foundAtMs = nowMs;
     this.#loweredFrom = used;
+    this.#slow = [];
     this.#growingMs = isKnown ? -GROW_GENTLY_MS : 0;
     this.#set(used * Math.max(isKnown ? LOWERED : LOWERED_MOST, Math.min(share, 1)), nowMs);
   }
@@ -304,11 +319,12 @@ export class ConcurrencyLimit {
       limit,
       fromMs: beganMs + typicalMs,
       untilMs: beganMs + SPARED_CALLS_AT_MOST * typicalMs,
-      isUsual: moment % USUAL_MOMENTS === 0 || nowMs - this.#startedAtMs > USUAL_MOMENTS * MOMENT_MS,
+      isJoint: moment % JOINT_MOMENTS === 0 || this.#isInVain,
     };
     this.#sparedAtMs = nowMs;
     this.#isInVain = false;
     this.#slowSince = null;
+    this.#slow = [];
     this.#round = this.#newRound();
   }
 
@@ -333,7 +349,7 @@ export class ConcurrencyLimit {
     if (measuring === null || !this.#isWhole(measuring, nowMs)) return;
     this.#measuring = null;
     const timed = timesOf(measuring, nowMs);
-    if (measuring.isUsual) this.#best.measure(timed, nowMs);
+    if (measuring.isJoint) this.#best.measure(timed, nowMs);
     else this.#best.improve(timed, nowMs);
   }
 

@@ -86,6 +86,23 @@ export function uneven(curve: Curve, spread: number): Curve {
   };
 }
 
+/**
+ * The curve as a busy machine sees it: again and again all calls of a moment, a tenth of a second, take longer together,
+ * mostly by less than `meanMs`.
+ */
+export function stalling(curve: Curve, meanMs: number): Curve {
+  const stallsMs: number[] = [];
+  return (call) => {
+    const moment = Math.floor(call.atMs / 100);
+    while (stallsMs.length <= moment) {
+      const isStalled = call.random.next() < 0.3;
+      stallsMs.push(isStalled ? -Math.log(1 - call.random.next()) * meanMs : 0);
+    }
+    const answer = curve(call);
+    return { ...answer, latencyMs: answer.latencyMs + (stallsMs[moment] ?? 0) };
+  };
+}
+
 /** The curve of a store that refuses calls above so many at a time. */
 export function refusingAbove(most: number, curve: Curve): Curve {
   return (call) => (call.inFlight > most ? { latencyMs: 2, sign: 'overload' } : curve(call));
