@@ -14,6 +14,7 @@ const FLOORS = [
   ['operations'],
   ['cache'],
   ['upstream', 'config', 'keys', 'quota'],
+  ['journal'],
   ['redis', 'transcript', 'sample', 'tracing'],
   ['domain', 'log', 'server', 'version.ts'],
   ['shares', 'time'],

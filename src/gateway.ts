@@ -194,7 +194,7 @@ export class Gateway {
       processes: () => backend.instances.count(),
       keys: () => {
         const { known, loss } = backend.registry.census();
-        return { known, lost: loss === null || loss.isAcknowledged ? 0 : loss.keys };
+        return { known, lost: loss === null || loss.isAcknowledged ? 0 : loss.keys - (known ?? 0) };
       },
       redis: backend.redis,
       redisCacheBytes: config.cache.redisBytes,

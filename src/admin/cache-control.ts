@@ -48,8 +48,8 @@ export function cacheControlEndpoints(options: AdminOptions): readonly Endpoint[
     endpoint(ROUTES.purge, (ctx) => handlePurge(ctx, options)),
     endpoint(ROUTES.showDeletion, () => {
       const { purges } = options;
-      const { sequence, entries, of } = purges.swept;
-      return { purges: purges.epoch().sequence, deletedUpTo: sequence, passed: entries, of };
+      const { upTo, entries, of } = purges.swept;
+      return { purges: purges.last, deletedUpTo: upTo, passed: entries, of };
     }),
     endpoint(ROUTES.erase, (ctx) => handleErase(ctx, options)),
     endpoint(ROUTES.showMaintenance, () => maintenanceView(maintenance.current(), clock)),
@@ -203,7 +203,7 @@ async function handlePurge(ctx: EndpointContext, options: AdminOptions): Promise
         },
       }));
   const answer = { entries, bytes, complete: isComplete, lists, tags, mode, exact: isExact, dryRun: isDryRun };
-  return { ...answer, deleted, purge: options.purges.epoch().sequence };
+  return { ...answer, deleted, purge: options.purges.last };
 }
 
 async function handleErase(ctx: EndpointContext, options: AdminOptions): Promise<ReceiptView> {

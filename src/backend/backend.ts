@@ -10,11 +10,13 @@ import type { Erasure, Fleet, Holding } from '../cache/erase.ts';
 import type { MemoryTier } from '../cache/memory-tier.ts';
 import type { PurgeLog } from '../cache/purge-log.ts';
 import type { SharedCache, SharedCacheAdmin } from '../cache/shared-cache.ts';
-import type { TtlControl, TtlPolicy } from '../cache/ttl-policy.ts';
+import type { TtlControl } from '../cache/ttl-control.ts';
+import type { TtlPolicy } from '../cache/ttl-policy.ts';
 import type { WhatIf } from '../cache/what-if/what-if.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Config } from '../config/config.ts';
 import type { LoadedConfig } from '../config/load.ts';
+import type { Journal } from '../journal/journal.ts';
 import type { KeyDirectory, KeyLookup } from '../keys/registry.ts';
 import type { RequestLimiter, RequestLimiterOptions } from '../keys/request-limiter.ts';
 import type { Logger } from '../log/logger.ts';
@@ -38,6 +40,7 @@ export interface Backend {
   readonly limiter: (options: Omit<RequestLimiterOptions, 'redis'>) => RequestLimiter;
   /** Null without Redis. */
   readonly sharedCache: (SharedCache & SharedCacheAdmin) | null;
+  readonly journal: Journal;
   readonly purges: PurgeLog;
   readonly ttlControl: TtlControl;
   /** To be called when other TTLs were configured: stored copies may have to be kept for longer. */
@@ -86,6 +89,7 @@ export function instanceInfo({ clock, store }: Pick<BackendOptions, 'clock' | 's
     store: store.identity,
     clockAheadMs: 0,
     forgetsPurges: true,
+    usesJournal: true,
   };
 }
 

@@ -3,19 +3,24 @@ import { Audit } from '../operations/audit.ts';
 import { ttlEndEntry } from '../admin/cache-control.ts';
 import { Stats } from '../operations/stats/stats.ts';
 import { memoryDropper } from '../cache/purge.ts';
-import { MemoryPurgeLog } from '../cache/purge-log.ts';
-import { MemoryTtlControl } from '../cache/ttl-policy.ts';
+import { PurgeLog } from '../cache/purge-log.ts';
+import { TtlControl } from '../cache/ttl-control.ts';
+import type { TtlEnd } from '../cache/ttl-policy.ts';
 import { WhatIf } from '../cache/what-if/what-if.ts';
+import { MemoryJournal } from '../journal/memory-journal.ts';
 import { MemoryRegistry } from '../keys/memory-registry.ts';
 import { createRequestLimiter } from '../keys/request-limiter.ts';
 import { MemoryLimiter } from '../quota/memory-limiter.ts';
 import { Instances } from '../redis/instances.ts';
+import { MaintenanceControl } from '../upstream/maintenance.ts';
 import { auditLog, type Backend, type BackendOptions, instanceInfo } from './backend.ts';
 
 export function memoryBackend(options: BackendOptions): Backend {
   const { clock, timers, memory, ttl, maintenance, logger } = options;
   const registry = new MemoryRegistry(clock);
   const audit = new Audit({ clock, sink: auditLog(logger), link: null });
+  const journal = new MemoryJournal();
+  const onEnd = (end: TtlEnd): void => void audit.record(ttlEndEntry(end));
   const whatIf = new WhatIf(options);
   const instances = new Instances({ link: null, about: instanceInfo(options), atLeast: 1 });
   return {
@@ -25,11 +30,12 @@ export function memoryBackend(options: BackendOptions): Backend {
     quota: new MemoryLimiter({ clock }),
     limiter: (limit) => createRequestLimiter({ ...limit, redis: null }),
     sharedCache: null,
-    purges: new MemoryPurgeLog(clock, memoryDropper(memory, timers)),
-    ttlControl: new MemoryTtlControl(ttl, timers, (end) => void audit.record(ttlEndEntry(end))),
+    journal,
+    purges: new PurgeLog({ journal, clock, onHard: memoryDropper(memory, timers), isAlone: true }),
+    ttlControl: new TtlControl({ journal, policy: ttl, clock, timers, onEnd }),
     onTtlsConfigured: () => {},
     useSecrets: () => {},
-    maintenance,
+    maintenance: new MaintenanceControl(journal, maintenance, clock),
     audit,
     whatIf,
     stats: new Stats(clock, null),

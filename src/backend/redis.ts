@@ -13,7 +13,9 @@ import type { Config } from '../config/config.ts';
 import { keptOr, type LoadedConfig } from '../config/load.ts';
 import { isCacheExposed } from '../config/cross-checks.ts';
 import { MemoryRegistry, overlayLookup } from '../keys/memory-registry.ts';
-import { RedisRegistry } from '../keys/redis-registry.ts';
+import { Bridge03 } from '../journal/bridge-0.3.ts';
+import { RedisJournal } from '../journal/redis-journal.ts';
+import { RedisRegistry, type RedisRegistryOptions } from '../keys/redis-registry.ts';
 import { createRequestLimiter } from '../keys/request-limiter.ts';
 import type { Logger } from '../log/logger.ts';
 import { FailoverLimiter } from '../quota/failover.ts';
@@ -25,6 +27,7 @@ import { redisCommandHook } from '../telemetry/hooks.ts';
 import { RedisHealth, type TrackedRedis } from '../telemetry/redis-health.ts';
 import { warnOfOtherStores, warnOfRedis } from '../telemetry/redis-warnings.ts';
 import { createRedisCallRate } from '../upstream/call-rate.ts';
+import { MaintenanceControl } from '../upstream/maintenance.ts';
 import { auditLog, type Backend, type BackendOptions, instanceInfo } from './backend.ts';
 
 /**
@@ -45,8 +48,10 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     atLeast: config.server.workers,
   });
   const self = instances.id;
-  const cache = await openCache(options, { state, cache: cacheLink, self, isOne, redis, audit, cipher });
-  const registry = openRegistry(options, state, isOne ? null : cacheLink);
+  const { journal, bridge, maintenance } = openJournal(options, state, instances);
+  const links = { state, cache: cacheLink, isOne };
+  const cache = await openCache(options, { ...links, journal, bridge, self, redis, audit, cipher });
+  const registry = openRegistry(options, { link: state, journal, witness: isOne ? null : cacheLink });
   const transientKeys = new MemoryRegistry(clock);
   const processes = (): number => instances.count();
   warnOfOtherStores({ instances, store: store.identity, logger, timers });
@@ -69,11 +74,12 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     quota,
     limiter: (limit) => createRequestLimiter({ ...limit, redis: state }),
     sharedCache: cache.sharedCache,
-    purges: cache.state.purges,
-    ttlControl: cache.state.ttl,
+    journal,
+    purges: cache.purges,
+    ttlControl: cache.ttlControl,
     onTtlsConfigured: () => void cache.keepLonger(CACHE_CLASSES),
     useSecrets: secrets.useSecrets,
-    maintenance: cache.state.maintenance,
+    maintenance,
     audit,
     whatIf,
     stats,
@@ -81,24 +87,29 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     fleet: (answer) => new RedisFleet({ link: state, instances, timers, answer }),
     redis,
     close: async () => {
-      const parts = [sweep, cache, registry, quota, whatIf, stats, instances, state, cacheLink];
+      const parts = [sweep, bridge, cache, registry, quota, whatIf, stats, instances, journal, state, cacheLink];
       for (const part of parts) await part.close();
     },
   };
 }
 
+function openJournal({ maintenance, clock, timers, logger }: BackendOptions, link: RedisLink, instances: Instances) {
+  const journal = new RedisJournal({ link, clock, timers, onLost: () => logger.error(STATE_LOST) });
+  const isOldThere = (): boolean => instances.list().some(({ usesJournal }) => !usesJournal);
+  const bridge = new Bridge03({ journal, link, isOldThere, clock, timers, onOver: () => undefined });
+  return { journal, bridge, maintenance: new MaintenanceControl(journal, maintenance, clock) };
+}
+
 /** `witness`: the cache Redis, if it is another one. */
 function openRegistry(
   { config, health, clock, timers, logger }: BackendOptions,
-  link: RedisLink,
-  witness: RedisLink | null,
+  parts: Pick<RedisRegistryOptions, 'link' | 'journal' | 'witness'>,
 ): RedisRegistry {
   return new RedisRegistry({
-    link,
+    ...parts,
     clock,
     timers,
     graceMs: config.keys.graceMs,
-    witness,
     onLoss: () => health.update('keys'),
     onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken'),
   });
@@ -177,7 +188,6 @@ function followSecrets(
 
 const CACHE_FAILURES = {
   decode: 'the cache Redis holds what cannot be read',
-  recheck: 'the memory tier could not be compared with the cache Redis',
   keep: 'stored copies could not be kept for a longer TTL: set it again once Redis answers',
 } as const;
 
@@ -185,6 +195,8 @@ const STATE_LOST =
   'Redis has lost what the gateways keep there: it was emptied, or an old copy was restored. Keys, limits and TTLs are what it holds now; every cached answer counts as purged. Restore its data, or bring the keys back with `evalgate state import`.';
 
 interface CacheParts {
+  readonly journal: RedisJournal;
+  readonly bridge: Bridge03;
   readonly state: RedisLink;
   readonly cache: RedisLink;
   /** The id of this process. */
@@ -211,7 +223,6 @@ function openCache(options: BackendOptions, { redis, audit, ...parts }: CachePar
     },
     onConnectivity: redis.onConnectivity,
     onHardPurge: memoryDropper(memory, timers),
-    onStateLost: () => logger.error(STATE_LOST),
     onTtlEnd: (end) => void audit.record(ttlEndEntry(end)),
     onBudget: redis.onBudget,
   });
@@ -219,16 +230,16 @@ function openCache(options: BackendOptions, { redis, audit, ...parts }: CachePar
 
 function sweepPurges(
   { store, clock, timers, logger }: BackendOptions,
-  { state, sharedCache }: CacheBackend,
+  { purges, sharedCache }: CacheBackend,
   instances: Instances,
 ): PurgeSweep {
   return new PurgeSweep({
-    purges: state.purges,
+    purges,
     sharedCache,
-    // The log is that of all processes, so all of them must take part, and be in front of one store.
+    // The journal is that of all processes, so all of them must be in front of one store.
     isElected: () => {
-      const all = instances.list();
-      return all[0]?.id === instances.id && all.every((one) => one.forgetsPurges && one.store === store.identity);
+      const all = instances.list().filter(({ usesJournal }) => usesJournal);
+      return all[0]?.id === instances.id && all.every((one) => one.store === store.identity);
     },
     clock,
     timers,

@@ -12,9 +12,8 @@ import type { StoredEntry } from './entry.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import { afterChange } from '../redis/connection.ts';
 import { keysOf, purge, type PurgeDependencies, type PurgeResult } from './purge.ts';
-import { isPurged, type PurgeLog, type Tag, type Tagged } from './purge-log.ts';
+import { isPurged, type PurgeLog, type Tag, type Tagged, tagSchema } from './purge-log.ts';
 import type { ReadThrough } from './read-through.ts';
-import { tagSchema } from './redis/entry-format.ts';
 
 /** What a process is asked. `after`: the place of the purge in the log, once it is made; null before. */
 export const erasureSchema = z.object({ tag: tagSchema, after: z.int().nullable() });

@@ -69,7 +69,6 @@ export class MemoryTier {
   readonly #dropped = new LRUCache<number, 'evicted' | 'purged'>({ max: MAX_DROPPED });
   /** Entries that were evicted, except searched lists. */
   readonly #evicted = new EvictedEntries();
-  #isSuspended = false;
 
   constructor({ maxBytes, clock }: MemoryTierOptions) {
     const searchedBytes = Math.floor(maxBytes * SEARCHED_SHARE);
@@ -95,7 +94,6 @@ export class MemoryTier {
 
   /** Charges the reader for it, unless another is charged for the key. False if it doesn't fit. */
   set(key: string, stored: StoredEntry, reader: Pick<Reader, 'keyId'>): boolean {
-    if (this.#isSuspended) return false;
     const copies = this.#copiesOf(key);
     const known = this.#absent.peek(key) ?? NOTHING_ABSENT;
     if (stored.entry.answer.kind === 'absent') {
@@ -122,7 +120,6 @@ export class MemoryTier {
 
   /** False if it doesn't fit. */
   setNegative(key: string, reader: Pick<Reader, 'workspaceIds' | 'keyId'>, stored: StoredEntry): boolean {
-    if (this.#isSuspended) return false;
     const known = this.#absent.peek(key) ?? NOTHING_ABSENT;
     const { workspaceIds } = reader;
     const negatives = new Map(known.negatives).set(workspaceSetOf(reader), { stored, workspaceIds });
@@ -206,19 +203,6 @@ export class MemoryTier {
       dropped += known.negatives.size - left.length;
     }
     return dropped;
-  }
-
-  /**
-   * Drops everything and keeps nothing until resumed: for a process that may miss changes (C8: then nothing in memory is
-   * trusted).
-   */
-  suspend(): void {
-    this.#isSuspended = true;
-    this.clear();
-  }
-
-  resume(): void {
-    this.#isSuspended = false;
   }
 
   clear(): void {

@@ -1,33 +1,40 @@
 /**
- * Purges as a log of tags (C6: in force everywhere within a second). Each purge is one more entry, whose sequence number is an
- * epoch. A copy remembers the epoch that was read before its fetch began, and counts as purged once one of its tags was purged
- * in a later one. So no list of keys is kept or searched, and a fetch that began before a purge cannot bring the old record
- * back. One number serves all tags of a copy, also those that only the answer shows (the workspace of an evaluation).
+ * Purges by tag (C6: in force everywhere within a second). Each purge is an event of the journal, whose position is an epoch. A
+ * copy remembers the epoch that was read before its fetch began, and counts as purged once one of its tags was purged in a
+ * later one. So no list of keys is kept or searched, and a fetch that began before a purge cannot bring the old record back.
+ * One number serves all tags of a copy, also those that only the answer shows (the workspace of an evaluation).
  *
  * A hard purge also deletes: from memory as soon as a process knows of it, from Redis in the background (redis/purge-sweep.ts).
- * A hard purge of an evaluation is forgotten once that is done for certain, `LATE_MS` later: its id is all that such a log
- * grows by. The tags of lists, workspaces and classes stay, as does every soft purge, for as long as a copy may live.
+ * A hard purge of an evaluation is forgotten once that is done for certain, `LATE_MS` later: its id is all that the last purges
+ * grow by. The tags of lists, workspaces and classes stay, as does every soft purge, for as long as a copy may live.
  *
- * A purged copy may be served for up to 250 ms after a lost message, for up to 1 s on a silent subscription, and for up to its
- * error time by a process that cannot reach Redis; otherwise never. How the log can fail, and what bounds it:
+ * How long a purged copy may still be served, and when events are lost, is the journal's (journal/redis-journal.ts); copies of
+ * another history count as purged. Beyond that:
  * - A copy from before a forgotten purge, held by somebody who was stopped meanwhile: what was fetched before is not
  *   kept (`mayBeKept`), what was read before is read again, and a process that missed what is forgotten drops its memory.
- * - Lost entries: 0.2 keeps 10,000 and cuts off the rest. Copies from before all count as purged: too much is fetched again,
- *   never too little.
- * - Lost history: Redis was emptied, restored from an old copy, or lost its last writes in a failover. The process that
- *   notices it at its next look begins a log with another history word, and copies of another history count as purged.
- * - A lost message: each process looks at the log every 250 ms (connectivity.ts), and at once if a message shows a gap.
- * - A subscription that delivers nothing although Redis answers: its heartbeat notices, and memory is dropped within a second.
- * - A process that Redis alone cannot reach: it serves copies from memory that others have purged, for at most the error time
- *   of their class (C8: without Redis memory stays usable). Once it reaches Redis it reads the log before it trusts a copy.
+ * - A process that Redis alone cannot reach serves copies from memory that others have purged, for at most the error time of
+ *   their class (C8: without Redis memory stays usable). Once it reaches Redis it reads the journal before it trusts a copy.
  */
+import { z } from 'zod';
 import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
+import type { EventsByKind, Journal, LastPurge, Position, Snapshot } from '../journal/journal.ts';
 import type { Clock } from '../time/clock.ts';
 import type { RecordTag } from '../upstream/resources.ts';
 import { CACHE_CLASSES, type CacheClass } from './ttl-policy.ts';
 
 /** The tags that copies are purged by: those of their record, of their class, and one that all of them have. */
 export type Tag = 'all' | `class:${CacheClass}` | RecordTag;
+
+const TAG_NAMES = ['workspace:', 'evaluation:', 'scorecard:', 'lists-of:'] as const;
+const CLASS_TAGS: ReadonlySet<string> = new Set(CACHE_CLASSES.map((name) => `class:${name}`));
+
+/** A tag of a stored entry, or of a purge. */
+export const tagSchema = z.custom<Tag>(
+  (value) =>
+    typeof value === 'string' &&
+    (value === 'all' || CLASS_TAGS.has(value) || TAG_NAMES.some((name) => value.startsWith(name))),
+  'expected a tag',
+);
 
 /** A tag as an operator writes it; null for anything else. */
 export function parseTag(text: string): Tag | null {
@@ -44,12 +51,8 @@ export function parseTag(text: string): Tag | null {
   return null;
 }
 
-/** A place in the log. Those of different histories can't be compared. */
-export interface PurgeEpoch {
-  /** Another one whenever the log had to begin anew. */
-  readonly history: string;
-  readonly sequence: number;
-}
+/** A position in the journal: how far purges were known before the fetch of a copy began. */
+export type PurgeEpoch = Position;
 
 /** The part of a copy that purges go by. */
 export interface Tagged {
@@ -60,34 +63,6 @@ export interface Tagged {
 
 /** `hard`: a purged copy is gone. `soft`: it is stale, and served while it is refreshed. */
 export type PurgeMode = 'soft' | 'hard';
-
-/** How far the bytes of purged copies are deleted from the shared cache, and how far the pass has come that is under way. */
-export interface Swept {
-  /** What was purged up to this place in the log is deleted. */
-  readonly sequence: number;
-  /** Names that the pass has looked at, of how many; 0 if none is under way. */
-  readonly entries: number;
-  readonly of: number;
-}
-
-export interface PurgeLog {
-  /** The end of the log as this process knows it. Read before a fetch begins. */
-  epoch(): PurgeEpoch;
-  /** The log as it stands now; later purges do not change it. */
-  snapshot(): Pick<PurgeLog, 'since'>;
-  /** How a copy of that epoch with these tags was purged since, `hard` before `soft`; null if it was not. */
-  since(epoch: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null;
-  /**
-   * Hard purges of evaluations up to this sequence are forgotten: all copies from before were deleted. A copy that was read
-   * from the shared cache before that, or fetched in an earlier epoch and not kept yet, must not come back.
-   */
-  readonly forgotten: number;
-  readonly swept: Swept;
-  /** The tags of the last purge of that tag, if it is remembered: its copies, which told the workspace, are deleted. */
-  alongside(tag: Tag): readonly Tag[];
-  /** Purges the tags; once it resolves, that is in force here and published to all others. */
-  purge(tags: readonly Tag[], mode: PurgeMode): Promise<void>;
-}
 
 /** Whether an answer of the store may be kept whose fetch is just over. */
 export function mayBeKept(purges: Pick<PurgeLog, 'since' | 'forgotten'>, fetched: Tagged): boolean {
@@ -102,9 +77,7 @@ export function isPurged(purges: Pick<PurgeLog, 'since'>, { epoch, tags }: Tagge
   return purges.since(epoch, tags) === 'hard';
 }
 
-export interface LastPurges {
-  readonly soft: number;
-  readonly hard: number;
+interface LastPurges extends LastPurge {
   /** The other tags of the last one. */
   readonly alongside?: readonly Tag[];
 }
@@ -119,7 +92,7 @@ export const LATE_MS = 360_000;
 const MAX_SOFT = 10_000;
 const EVALUATION = 'evaluation:';
 
-/** The last purges of each tag, applied in order of sequence: the memory of every implementation of PurgeLog. */
+/** The last purges of each tag, applied in the order of their events. */
 export class PurgeTable {
   readonly #onHard: HardPurgeListener;
   #history: string;
@@ -127,19 +100,21 @@ export class PurgeTable {
   readonly #purges = new Map<Tag, LastPurges>();
   /** Evaluations whose last purge was soft, in the order of that. */
   readonly #soft = new Set<Tag>();
+  /** That of the last purge. */
   #sequence: number;
   /** That of the last hard purge of more than single evaluations. */
   #lastBroad = 0;
-  /** Copies from before this count as purged, because nobody knows any more whether they were. */
-  #floor: number;
   #forgotten = 0;
 
-  /** `sequence`: the end of a log whose past is not known. */
-  constructor(history: string, onHard: HardPurgeListener = () => undefined, sequence = 0) {
+  constructor({ history, sequence }: Position, onHard: HardPurgeListener = () => undefined) {
     this.#history = history;
-    this.#onHard = onHard;
     this.#sequence = sequence;
-    this.#floor = sequence;
+    this.#onHard = onHard;
+  }
+
+  /** That of the last purge. */
+  get last(): number {
+    return this.#sequence;
   }
 
   /** Where the last hard purge is that does not name all keys of the copies that it ends. */
@@ -151,32 +126,37 @@ export class PurgeTable {
     return this.#forgotten;
   }
 
-  epoch(): PurgeEpoch {
-    return { history: this.#history, sequence: this.#sequence };
-  }
-
+  /** The purges up to now; later ones do not change it. */
   snapshot(): PurgeTable {
-    const copy = new PurgeTable(this.#history, undefined, this.#floor);
-    copy.#sequence = this.#sequence;
+    const copy = new PurgeTable({ history: this.#history, sequence: this.#sequence });
     copy.#forgotten = this.#forgotten;
     for (const [tag, last] of this.#purges) copy.#purges.set(tag, last);
     return copy;
   }
 
-  /** Begins anew, at that place in a log of which only `kept` is known. Copies from before `floor` count as purged. */
-  restart(history: string, sequence: number, floor: number, kept: ReadonlyMap<Tag, LastPurges>): void {
-    this.#history = history;
+  /** Begins anew with these last purges, which are all that copies of that history can have missed. */
+  restart({ position, purges, forgotten }: Pick<Snapshot, 'position' | 'purges' | 'forgotten'>): void {
+    this.#history = position.history;
     this.#purges.clear();
     this.#soft.clear();
-    for (const [tag, last] of kept) {
-      this.#purges.set(tag, last);
-      if (tag.startsWith(EVALUATION)) this.#soft.add(tag);
+    const inOrder = [...purges].toSorted(([, one], [, other]) => lastOf(one) - lastOf(other));
+    for (const [text, last] of inOrder) {
+      const tag = readTag(text);
+      // Another release knows tags that this one doesn't: anything may have been purged.
+      const known = tag === null ? this.#withAll(last) : last;
+      this.#purges.set(tag ?? 'all', known);
+      if (tag?.startsWith(EVALUATION) === true && last.soft > last.hard) this.#soft.add(tag);
     }
-    this.#sequence = sequence;
-    this.#lastBroad = Math.max(0, ...[...kept.values()].map(({ hard }) => hard));
-    this.#floor = floor;
-    this.#forgotten = 0;
+    this.#sequence = Math.max(forgotten, ...inOrder.slice(-1).map(([, last]) => lastOf(last)));
+    const broad = [...this.#purges].filter(([tag]) => !tag.startsWith(EVALUATION));
+    this.#lastBroad = broad.reduce((most, [, { hard }]) => Math.max(most, hard), 0);
+    this.#forgotten = forgotten;
     this.#onHard(ANYTHING_PURGED, ['all']);
+  }
+
+  #withAll({ soft, hard }: LastPurge): LastPurge {
+    const known = this.#purges.get('all')?.hard ?? 0;
+    return { soft: 0, hard: Math.max(soft, hard, known) };
   }
 
   apply(tags: readonly Tag[], mode: PurgeMode, sequence: number): void {
@@ -195,7 +175,7 @@ export class PurgeTable {
 
   /** Compares a copy's epoch with its tags' last purges, when the copy is read or about to be kept. */
   since(epoch: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null {
-    if (epoch.history !== this.#history || epoch.sequence < this.#floor) return 'hard';
+    if (epoch.history !== this.#history) return 'hard';
     if (epoch.sequence >= this.#sequence) return null;
     // A forgotten purge can no longer be told from none, so an older negative entry counts as purged.
     if (epoch.sequence < this.#forgotten && tags.includes('class:notFound')) return 'hard';
@@ -222,6 +202,15 @@ export class PurgeTable {
     return found;
   }
 
+  /** Whether some hard purge of an evaluation up to that sequence is still remembered. */
+  isAnyToForget(sequence: number): boolean {
+    for (const [tag, last] of this.#purges) {
+      if (lastOf(last) > sequence) return false;
+      if (tag.startsWith(EVALUATION) && last.hard > 0) return true;
+    }
+    return false;
+  }
+
   /** The evaluations that were purged softly longest ago, if there are too many to remember. */
   tooManySoft(): readonly Tag[] {
     const excess = this.#soft.size - MAX_SOFT;
@@ -242,6 +231,14 @@ export class PurgeTable {
 }
 
 const ANYTHING_PURGED: Pick<PurgeLog, 'since'> = { since: () => 'hard' };
+
+function lastOf({ soft, hard }: LastPurge): number {
+  return Math.max(soft, hard);
+}
+
+function readTag(text: string): Tag | null {
+  return tagSchema.safeParse(text).data ?? null;
+}
 
 /** Where a sequence stood some time ago, to within a second. */
 export class SequenceMarks {
@@ -266,24 +263,112 @@ export class SequenceMarks {
   }
 }
 
-/** For a gateway without Redis: a hard purge has deleted all copies when it returns, and only calls under way need it. */
-export class MemoryPurgeLog extends PurgeTable implements PurgeLog {
-  readonly #marks: SequenceMarks;
+export interface PurgeLogOptions {
+  readonly journal: Journal;
+  readonly clock: Pick<Clock, 'nowMicros'>;
+  readonly onHard?: HardPurgeListener;
+  /** Whether no other process and no shared cache holds copies: then a hard purge has deleted all when it returns. */
+  readonly isAlone?: boolean;
+}
 
-  constructor(clock: Pick<Clock, 'nowMicros'>, onHard?: HardPurgeListener) {
-    super('memory', onHard);
-    this.#marks = new SequenceMarks(clock);
+/** The purges that the journal has brought to this process. */
+export class PurgeLog {
+  readonly #journal: Journal;
+  readonly #table: PurgeTable;
+  readonly #marks: SequenceMarks | null;
+  #swept: EventsByKind['swept'] = { upTo: 0, entries: 0, of: 0 };
+
+  constructor({ journal, clock, onHard, isAlone = false }: PurgeLogOptions) {
+    this.#journal = journal;
+    this.#table = new PurgeTable(journal.position, onHard);
+    this.#marks = isAlone ? new SequenceMarks(clock) : null;
+    journal.on('purge', ({ tags, mode }, { sequence }) => {
+      const known = tags.map(readTag).filter((tag) => tag !== null);
+      // Another release may purge tags that this one doesn't know.
+      if (known.length === tags.length) this.#table.apply(known, mode, sequence);
+      else this.#table.apply(['all'], 'hard', sequence);
+    });
+    journal.on('forgotten', ({ upTo }) => this.#table.forget(upTo));
+    journal.on('swept', ({ upTo, entries, of }) => {
+      this.#swept = { upTo: Math.max(upTo, this.#swept.upTo), entries, of };
+    });
+    journal.onSnapshot((snapshot) => {
+      this.#swept = snapshot.swept;
+      this.#table.restart(snapshot);
+    });
   }
 
-  get swept(): Swept {
-    return { sequence: this.epoch().sequence, entries: 0, of: 0 };
+  /** Whether the journal was ever read. Before that no shared copy can be judged and none added. */
+  get isKnown(): boolean {
+    return this.#journal.isJoined;
   }
 
+  /** As `Journal.prove`. */
+  prove(): Promise<void> | null {
+    return this.#journal.prove();
+  }
+
+  /** How far purges are known here. Read before a fetch begins. */
+  epoch(): PurgeEpoch {
+    return this.#journal.position;
+  }
+
+  /**
+   * Hard purges of evaluations up to this sequence are forgotten: all copies from before were deleted. A copy that was read
+   * from the shared cache before that, or fetched in an earlier epoch and not kept yet, must not come back.
+   */
+  get forgotten(): number {
+    return this.#table.forgotten;
+  }
+
+  /** How far the bytes of purged copies are deleted from the shared cache, and how far the pass has come that is under way. */
+  get swept(): EventsByKind['swept'] {
+    return this.#marks === null ? this.#swept : { upTo: this.last, entries: 0, of: 0 };
+  }
+
+  /** The number of the last purge. */
+  get last(): number {
+    return this.#table.last;
+  }
+
+  /** For what follows purges in the background. */
+  get table(): PurgeTable {
+    return this.#table;
+  }
+
+  /** The purges as they are now; later ones do not change it. */
+  snapshot(): Pick<PurgeLog, 'since'> {
+    return this.#table.snapshot();
+  }
+
+  /** How a copy of that epoch with these tags was purged since, `hard` before `soft`; null if it was not. */
+  since(epoch: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null {
+    return this.#table.since(epoch, tags);
+  }
+
+  /** The tags of the last purge of that tag, if it is remembered: its copies, which told the workspace, are deleted. */
+  alongside(tag: Tag): readonly Tag[] {
+    return this.#table.alongside(tag);
+  }
+
+  /**
+   * Purges the tags; once it resolves, that is in force here and on its way to all others. Rejects as `Journal.append` does.
+   */
   async purge(tags: readonly Tag[], mode: PurgeMode): Promise<void> {
     // Before it is added: the purges up to the one before were there by then.
-    this.forget(this.#marks.note(this.epoch()));
-    this.apply(tags, mode, this.epoch().sequence + 1);
-    const tooMany = this.tooManySoft();
+    const old = this.#marks?.note(this.epoch()) ?? 0;
+    if (this.#table.isAnyToForget(old)) await this.forget(old);
+    await this.#journal.append({ kind: 'purge', tags, mode });
+    const tooMany = this.#marks === null ? [] : this.#table.tooManySoft();
     if (tooMany.length > 0) await this.purge(tooMany, 'hard');
+  }
+
+  /** Forgets hard purges of evaluations up to that one, in every process. */
+  async forget(upTo: number): Promise<void> {
+    await this.#journal.append({ kind: 'forgotten', upTo });
+  }
+
+  async noteSwept(swept: EventsByKind['swept']): Promise<void> {
+    await this.#journal.append({ kind: 'swept', ...swept });
   }
 }

@@ -86,10 +86,13 @@ export class ReadThrough implements Cache {
   /** Null if the read has waited for a flight that is no answer to it, and has to look again. */
   async #readOnce<T>(read: Read<T>): Promise<CacheRead<T> | null> {
     const { request, reader } = read;
+    // Before anything in memory is looked at.
+    const proof = this.#options.purges.prove();
+    if (proof !== null) await (reader.redisWait?.within(proof).catch(() => undefined) ?? proof);
     const maintenance = this.#options.maintenance.current();
     let found = this.#copies.inMemory(request, reader);
     let next = plan(visibleCopies(found, request, reader), maintenance);
-    if (!isAtOnce(next)) {
+    if (!isAtOnce(next) || !this.#options.sharedCache.isHeard()) {
       found = newerOf(found, await this.#copies.inSharedCache(request, reader));
       next = plan(visibleCopies(found, request, reader), maintenance);
     }

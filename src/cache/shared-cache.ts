@@ -96,6 +96,11 @@ export interface KeptCopy {
 
 /** The part that reads use. */
 export interface SharedCache {
+  /**
+   * Whether this process hears of what others store, unless nothing can be asked anyway. If not, reads look here although
+   * there is a copy in memory: else another process's newer one would go unnoticed until the end of its freshness.
+   */
+  isHeard(): boolean;
   lookUp(key: string, reader: Pick<Reader, 'workspaceIds'>): Promise<Shared>;
   /** Sets each one only if there is nothing, or something whose fetch was over before the new one's began. */
   backfill(entries: readonly Keyed[]): Promise<void>;
@@ -139,6 +144,7 @@ export const OWN_LEASE: Lease = {
 
 /** For a gateway that is alone: nothing is shared, and every lease request succeeds. */
 export const UNSHARED: SharedCache = {
+  isHeard: () => true,
   lookUp: async () => NOTHING,
   backfill: async () => {},
   acquire: async () => ({ status: 'acquired', lease: OWN_LEASE }),

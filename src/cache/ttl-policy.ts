@@ -6,7 +6,6 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../time/clock.ts';
-import type { Timers } from '../time/timers.ts';
 import { RESOURCE_KINDS } from '../upstream/resources.ts';
 
 /** The classes that have TTLs of their own: each kind of resource, and negative entries. */
@@ -121,15 +120,6 @@ export class TtlPolicy {
     else this.#overrides.set(cacheClass, overrides);
   }
 
-  /** Takes away what has ended; returns the change, or null if nothing has. */
-  takeEnded(cacheClass: CacheClass): TtlChange | null {
-    const before = this.overridesOf(cacheClass);
-    const left = withoutEnded(before, this.#clock.nowMs());
-    if (left.length === before.length) return null;
-    this.override(cacheClass, left);
-    return { from: this.stateWith(cacheClass, before), to: this.stateWith(cacheClass, left) };
-  }
-
   /** Another configuration; overrides stay. Returns whether it differs from the one before. */
   configure(configured: TtlByClass): boolean {
     const isOther = !isDeepStrictEqual(configured, this.#configured);
@@ -146,69 +136,4 @@ export interface TtlChange {
 /** TTLs of a class that have ended by themselves. */
 export interface TtlEnd extends TtlChange {
   readonly cacheClass: CacheClass;
-}
-
-/** Changes TTLs while the gateway runs. Once a change resolves it is in force here; elsewhere within a second. */
-export interface TtlControl {
-  /**
-   * Sets some TTLs of a class until then (Unix milliseconds), or for good if that is null; those left out stay as they
-   * are, their ends included. A TTL that ends goes back to the one that was set for good, else to the configured one.
-   * Rejects with a RangeError for a TTL that is no whole number of milliseconds.
-   */
-  set(cacheClass: CacheClass, ttl: Partial<CacheTtl>, untilMs: number | null): Promise<TtlChange>;
-  /** Back to the configuration. */
-  reset(cacheClass: CacheClass): Promise<TtlChange>;
-}
-
-/** The machine's clock may be set meanwhile, so an end is looked for this often. */
-const LOOK_EVERY_MS = 250;
-
-/** For a gateway without Redis: overrides are forgotten when it stops. */
-export class MemoryTtlControl implements TtlControl {
-  readonly #policy: TtlPolicy;
-  readonly #timers: Timers;
-  readonly #onEnd: (end: TtlEnd) => void;
-  #cancelLook: () => void = () => undefined;
-
-  /** `onEnd` is called once for each class whose TTLs have ended by themselves. */
-  constructor(policy: TtlPolicy, timers: Timers, onEnd: (end: TtlEnd) => void) {
-    this.#policy = policy;
-    this.#timers = timers;
-    this.#onEnd = onEnd;
-  }
-
-  async set(cacheClass: CacheClass, ttl: Partial<CacheTtl>, untilMs: number | null): Promise<TtlChange> {
-    const added = overridesFor(ttl, untilMs);
-    return this.#change(cacheClass, (present) => mergeOverrides(present, added));
-  }
-
-  async reset(cacheClass: CacheClass): Promise<TtlChange> {
-    return this.#change(cacheClass, () => []);
-  }
-
-  #change(cacheClass: CacheClass, change: (present: readonly TtlOverride[]) => readonly TtlOverride[]): TtlChange {
-    this.#takeEnded();
-    const from = this.#policy.stateOf(cacheClass);
-    this.#policy.override(cacheClass, change(this.#policy.overridesOf(cacheClass)));
-    this.#lookAgain();
-    return { from, to: this.#policy.stateOf(cacheClass) };
-  }
-
-  #takeEnded(): void {
-    for (const cacheClass of CACHE_CLASSES) {
-      const change = this.#policy.takeEnded(cacheClass);
-      if (change !== null) this.#onEnd({ cacheClass, ...change });
-    }
-  }
-
-  /** While something is set that has an end. */
-  #lookAgain(): void {
-    this.#cancelLook();
-    const all = CACHE_CLASSES.flatMap((each) => this.#policy.overridesOf(each));
-    if (all.every(({ untilMs }) => untilMs === null)) return;
-    this.#cancelLook = this.#timers.after(LOOK_EVERY_MS, () => {
-      this.#takeEnded();
-      this.#lookAgain();
-    });
-  }
 }

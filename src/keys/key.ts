@@ -191,19 +191,22 @@ export function deserializeKey(record: string, hash: KeyHash, lastUsedAtMs: numb
   }
 }
 
-/** Redis had keys and has none: it was emptied, or restarted without its data. */
+/** Redis had more keys than it has: it was emptied, has evicted them, or was restored from an old copy. */
 export interface KeyLoss {
   /** When a process noticed, in Unix milliseconds. */
   readonly atMs: number;
   /** How many there were. */
   readonly keys: number;
+  /** How many were left. */
+  readonly left: number;
   /** Whether an operator knows of it: then it is no trouble any more. */
   readonly isAcknowledged: boolean;
 }
 
 /** For operators, with the time in UTC. */
-export function lossText({ atMs, keys }: KeyLoss): string {
-  return `Redis lost its data at ${new Date(atMs).toISOString().slice(11, 16)}; 0 keys, ${keys} before`;
+export function lossText({ atMs, keys, left }: KeyLoss): string {
+  const what = left === 0 ? 'its data' : 'keys';
+  return `Redis lost ${what} at ${new Date(atMs).toISOString().slice(11, 16)}; ${left} keys, ${keys} before`;
 }
 
 export const LOSS_ADVICE =

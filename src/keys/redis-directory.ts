@@ -1,21 +1,21 @@
 /**
- * Keys in the state Redis, and the only commands that touch them. Five names with one hash tag, so one slot:
+ * Keys in the state Redis, and the only commands that touch them. Names in the slot of the journal:
  * - `records`: a hash of SHA-256 to the key as JSON
  * - `ids`: a hash of keyId to SHA-256
  * - `used`: a hash of SHA-256 to the time of the last use, Unix milliseconds
- * - `lost`: when all keys were lost and how many, as JSON, until there are keys again
- * - `version`: a random word that every change replaces, so that an equal word means that nothing has changed
+ * - `lost`: when keys were lost and how many, as JSON, until they are back or an operator knows of it
  *
- * A change is published as `<version before> <version after> <hashes>`. `-` is the version of a registry that was never
- * changed; `*` stands for more hashes than a message can name.
+ * A change appends an event to the journal in the same step.
  */
-import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
+import type { EventOf } from '../journal/journal.ts';
+import type { RedisJournal } from '../journal/redis-journal.ts';
+import { journalScript, KEPT_EVENTS } from '../journal/scripts.ts';
 import type { Clock } from '../time/clock.ts';
 import type { RedisCommands } from '../redis/connection.ts';
 import type { RedisClient } from '../redis/open-connection.ts';
 import { replyCode } from '../redis/errors.ts';
-import { channelName, registryKey } from '../redis/names.ts';
+import { registryKey } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';
 import {
   type ApiKey,
@@ -31,40 +31,44 @@ import { messageOf } from '../log/error.ts';
 const RECORDS = registryKey('records');
 const IDS = registryKey('ids');
 const USED = registryKey('used');
-const VERSION = registryKey('version');
 const LOST = registryKey('lost');
 
-const lossSchema = z.object({ atMs: z.int().min(0).max(8.64e15), keys: z.int(), isAcknowledged: z.boolean() });
+const lossSchema = z.object({
+  atMs: z.int().min(0).max(8.64e15),
+  keys: z.int(),
+  /** Earlier releases notice only the loss of all. */
+  left: z.int().default(0),
+  isAcknowledged: z.boolean(),
+});
 
 /** Keys in one command. */
 const BATCH = 1000;
-/** Hashes in one message. */
-const MAX_PUBLISHED = 1000;
+/** Hashes in one event. */
+const MAX_NAMED = 1000;
 
 /**
- * ARGV: channel, next version, the hashes to publish, 1 if it must work on a full Redis, then hash, keyId, record to be
- * replaced (empty for none) and record of each change.
+ * KEYS: records and ids. ARGV: the event, 1 if it must work on a full Redis, then hash, keyId, record to be replaced (empty for
+ * none) and record of each change.
  *
- * On a full Redis a script may write if its first write needs no memory: DEL stands for that. Otherwise the first write is
+ * On a full Redis a script may write if its first write needs no memory: XTRIM stands for that. Otherwise the first write is
  * refused before anything was done, and `pcall` keeps the code of the error, OOM, which older servers put into a sentence.
  */
-const COMMIT = defineScript(
+const COMMIT = journalScript(
   'commit',
   `
-for i = 5, #ARGV, 4 do
-  local owner = redis.call('HGET', KEYS[2], ARGV[i + 1])
-  if (redis.call('HGET', KEYS[1], ARGV[i]) or '') ~= ARGV[i + 2] or (owner and owner ~= ARGV[i]) then return 0 end
+for i = 4, #ARGV, 4 do
+  local owner = redis.call('HGET', KEYS[4], ARGV[i + 1])
+  if (redis.call('HGET', KEYS[3], ARGV[i]) or '') ~= ARGV[i + 2] or (owner and owner ~= ARGV[i]) then return place(0) end
 end
-local version = redis.call('GET', KEYS[3]) or '-'
-if ARGV[4] == '1' then redis.call('DEL', KEYS[3]) end
-local first = redis.pcall('SET', KEYS[3], ARGV[2])
-if first.err then return first end
-for i = 5, #ARGV, 4 do
-  redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 3])
-  redis.call('HSET', KEYS[2], ARGV[i + 1], ARGV[i])
+if ARGV[3] == '1' then redis.call('XTRIM', KEYS[2], 'MAXLEN', '~', ${KEPT_EVENTS}) end
+local first = redis.pcall('HSET', KEYS[3], ARGV[4], ARGV[7])
+if type(first) == 'table' and first.err then return first end
+for i = 4, #ARGV, 4 do
+  redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 3])
+  redis.call('HSET', KEYS[4], ARGV[i + 1], ARGV[i])
 end
-redis.call('PUBLISH', ARGV[1], version .. ' ' .. ARGV[2] .. ' ' .. ARGV[3])
-return 1
+add(ARGV[2])
+return place(1)
 `,
 );
 
@@ -82,14 +86,11 @@ return 1
 `,
 );
 
-/** Where changes are published. Channels know no database numbers, so the number is part of the name. */
-export function changesChannel(redis: RedisCommands): string {
-  return channelName('keys', String(redis.db), 'changes');
-}
-
 export interface RedisDirectoryOptions {
   /** To the state Redis. It stays its owner's to close. */
   readonly redis: RedisCommands;
+  /** Of the same Redis. */
+  readonly journal: Pick<RedisJournal, 'run'>;
   readonly clock: Clock;
   /** Called for each record that `list` leaves out. The message is private. */
   readonly onBrokenRecord: (error: RegistryUnavailableError) => void;
@@ -98,11 +99,13 @@ export interface RedisDirectoryOptions {
 /** Methods reject with RegistryUnavailableError if Redis does not answer, is out of memory, or a record is broken. */
 export class RedisDirectory extends KeyDirectory {
   readonly #redis: RedisCommands;
+  readonly #journal: RedisDirectoryOptions['journal'];
   readonly #onBrokenRecord: RedisDirectoryOptions['onBrokenRecord'];
 
-  constructor({ redis, clock, onBrokenRecord }: RedisDirectoryOptions) {
+  constructor({ redis, journal, clock, onBrokenRecord }: RedisDirectoryOptions) {
     super(clock);
     this.#redis = redis;
+    this.#journal = journal;
     this.#onBrokenRecord = onBrokenRecord;
   }
 
@@ -145,22 +148,17 @@ export class RedisDirectory extends KeyDirectory {
     return loss;
   }
 
-  /** The version is another one than before if any key has changed. */
-  protected async summary(): Promise<{ readonly version: string; readonly loss: KeyLoss | null }> {
-    const [version = null, loss = null] = await this.#run((client) => client.mget(VERSION, LOST));
-    return { version: version ?? '-', loss: parseLoss(loss) };
-  }
-
-  /** How many keys there are. */
-  protected count(): Promise<number> {
-    return this.#run((client) => client.hlen(IDS));
-  }
-
-  /** Notes a loss for all processes and those to come, unless one is noted; null to forget it. */
-  protected async noteLoss(loss: KeyLoss | null): Promise<void> {
-    await this.#run<unknown>((client) =>
-      loss === null ? client.del(LOST) : client.set(LOST, JSON.stringify(loss), 'NX'),
+  /** How many keys there are, and the loss that is noted. A key without a record is none, nor is one without an id. */
+  protected async count(): Promise<{ readonly known: number; readonly noted: KeyLoss | null }> {
+    const [records, ids, lost] = await this.#run((client) =>
+      Promise.all([client.hlen(RECORDS), client.hlen(IDS), client.get(LOST)]),
     );
+    return { known: Math.min(records, ids), noted: parseLoss(lost) };
+  }
+
+  /** Notes a loss for all processes and those to come; null to forget it. */
+  protected async noteLoss(loss: KeyLoss | null): Promise<void> {
+    await this.#run<unknown>((client) => (loss === null ? client.del(LOST) : client.set(LOST, JSON.stringify(loss))));
   }
 
   /** The hashes of all keys, in pages; one may come twice. */
@@ -169,16 +167,18 @@ export class RedisDirectory extends KeyDirectory {
   }
 
   /**
-   * Publishes the changes in the same step. A commit that only ends the use of keys needs no memory (C6b: it works on a full
-   * Redis). If it rejects without an answer, the changes may or may not have been made.
+   * Once it resolves, the event of the changes is applied here. A commit that only ends the use of keys needs no memory (C6b: it
+   * works on a full Redis). If it rejects without an answer, the changes may or may not have been made.
    */
   protected async commit(changes: readonly KeyChange[]): Promise<boolean> {
     const hashes = changes.map(({ key }) => key.hash);
-    const published = hashes.length > MAX_PUBLISHED ? '*' : hashes.join(',');
+    const event: EventOf<'keys'> = { kind: 'keys', hashes: hashes.length > MAX_NAMED ? null : hashes };
+    const text = JSON.stringify(event);
     const endsKeys = changes.every(({ key, replaces }) => replaces !== null && key.status !== 'active');
     const parts = changes.flatMap(({ key, replaces }) => [key.hash, key.keyId, replaces ?? '', serializeKey(key)]);
-    const args = [changesChannel(this.#redis), randomUUID(), published, endsKeys ? 1 : 0, ...parts];
-    return (await answered(runScript(this.#redis, COMMIT, { keys: [RECORDS, IDS, VERSION], args }))) === 1;
+    const call = { keys: [RECORDS, IDS], args: [text, endsKeys ? 1 : 0, ...parts] };
+    const [isMade] = await answered(this.#journal.run(COMMIT, text, call));
+    return isMade === 1;
   }
 
   protected async recordUses(uses: ReadonlyMap<KeyHash, number>): Promise<void> {

@@ -1,44 +1,43 @@
 /**
  * The key registry that all processes share, with copies in each of them (C8: what holds without Redis).
  *
- * A key that was revoked elsewhere stops working here when the message of the change arrives, which takes milliseconds. How
+ * A key that was revoked elsewhere stops working here when the journal brings the change, which takes milliseconds. How
  * that can fail, and what bounds it:
- * - A lost message: twice a second the process looks at the registry's version. Another one than that of the last change
- *   means that changes were missed, and each key is confirmed in Redis before it is used again.
- * - Messages do not arrive, or the process itself was held up: after `LOST_AFTER_MS` without proof that all arrived, each key
- *   is confirmed before it is used.
+ * - Without proof that no event was missed (journal/redis-journal.ts), each key is confirmed in Redis before it is used.
+ * - Events were lost or cut off: each key is confirmed before it is used again.
  * - Redis does not answer: keys that it confirmed within the grace (KEY_GRACE) stay good, and no other is let in. So a key that
  *   was revoked just before, or by others while only this process cannot reach Redis, works here for the grace at most.
  * - Redis lost the revocation (a failover, a restart without `appendonly`): the key works again. The gateways' logs have the
  *   revocation (docs/redis.md).
  */
 import { isDeepStrictEqual } from 'node:util';
+import type { RedisJournal } from '../journal/redis-journal.ts';
 import type { RedisCommands, RedisLink } from '../redis/connection.ts';
-import { type Connectivity, ConnectivityWatch } from '../redis/connectivity.ts';
+import { type Connectivity, oneAtATime } from '../redis/connectivity.ts';
 import { registryKey } from '../redis/names.ts';
 import type { Timers } from '../time/timers.ts';
 import { redisSpan } from '../tracing/spans.ts';
-import { type ApiKey, type KeyHash, type KeyLoss, RegistryUnavailableError } from './key.ts';
+import { type ApiKey, type KeyHash, RegistryUnavailableError } from './key.ts';
 import { KeyCache } from './key-cache.ts';
-import { changesChannel, RedisDirectory, type RedisDirectoryOptions } from './redis-directory.ts';
-import type { KeyChange, KeyLookup } from './registry.ts';
+import { KeyCensus } from './key-census.ts';
+import { RedisDirectory, type RedisDirectoryOptions } from './redis-directory.ts';
+import type { KeyLookup } from './registry.ts';
 
 const WRITE_USES_EVERY_MS = 30_000;
 /** In the witness: how many keys there are. */
 const WITNESS = registryKey('known');
 const WITNESS_SECONDS = 31 * 24 * 60 * 60;
-/** Longest time without proof that we are up to date. Longer than Redis has to answer a look at the version. */
-const LOST_AFTER_MS = 900;
-
-const CHANGE_MESSAGE = /^(\S{1,64}) (\S{1,64}) (\*|[0-9a-f]{64}(?:,[0-9a-f]{64})*)$/;
+/** Counting costs Redis three reads. */
+const COUNT_EVERY_MS = 1000;
 
 export interface RedisRegistryOptions extends Omit<RedisDirectoryOptions, 'redis'> {
-  /** To the state Redis. It stays its owner's to close, after the registry. */
+  /** To the state Redis. It stays its owner's to close, after the registry; so does the journal. */
   readonly link: RedisLink;
+  readonly journal: RedisJournal;
   readonly timers: Timers;
   /** How long a key that Redis has confirmed stays good while Redis does not answer (KEY_GRACE). */
   readonly graceMs: number;
-  /** All keys were lost, or that is over; `census` has it. */
+  /** Keys were lost, or that is over; `census` has it. */
   readonly onLoss: () => void;
   /** A Redis that does not lose its data together with the other: the cache Redis. Null if there is none. */
   readonly witness: RedisCommands | null;
@@ -49,23 +48,18 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
   readonly #options: RedisRegistryOptions;
   readonly #cache: KeyCache;
   readonly #issued = new IssuedHashes(() => this.hashes());
-  readonly #watch: ConnectivityWatch;
-  readonly #stopListening: () => void;
+  readonly #census = new KeyCensus();
+  readonly #endings: readonly (() => void)[];
   /** When keys were last used, as far as Redis does not know yet. Only keys that were let in are in it. */
   #uses = new Map<KeyHash, number>();
   #cancelWrite = (): void => {};
-  /** The registry's, after the last change that arrived. */
-  #version: string | null = null;
-  /** How many keys Redis has; null before the first look. */
-  #known: number | null = null;
-  /** The version that they were counted at, or before: a look that finds another one counts them again. */
-  #countedVersion: string | null = null;
-  #loss: KeyLoss | null = null;
-  /** How many the witness knew of; null before it has answered, and once that is of no use. */
-  #recalled: number | null = null;
+  #cancelCount = (): void => {};
+  #isClosed = false;
+  /** Whether the witness has answered, or is of no use any more. */
+  #isWitnessHeard = false;
 
   constructor(options: RedisRegistryOptions) {
-    const { link, graceMs } = options;
+    const { link, journal, graceMs } = options;
     super({ ...options, redis: link });
     this.#options = options;
     this.#cache = new KeyCache({
@@ -73,15 +67,16 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
       nowMs: () => this.#nowMs(),
       graceMs,
     });
-    this.#stopListening = link.subscriber.listen(changesChannel(link), (message) => this.#onChange(message));
-    this.#watch = new ConnectivityWatch({
-      ...options,
-      look: () => this.#look(),
-      onChange: (now) => {
-        // If Redis then stops answering, a key is used that it confirmed meanwhile, or that it was asked for in vain.
-        if (now === 'subscriptionLost') this.#cache.markStale();
-      },
-    });
+    const onGap = (): void => this.#onGap();
+    this.#endings = [
+      journal.on('keys', ({ hashes }) => {
+        if (hashes === null) this.#onGap();
+        else this.#dropCopies(hashes);
+      }),
+      journal.onSnapshot(onGap),
+      link.onUp(() => void this.#count()),
+    ];
+    void this.#count();
     this.#writeUsesLater();
   }
 
@@ -106,7 +101,7 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
   }
 
   override census() {
-    return { known: this.#known, loss: this.#loss };
+    return { known: this.#census.known, loss: this.#census.loss };
   }
 
   touch({ hash }: ApiKey): void {
@@ -115,16 +110,11 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
 
   /** Writes the last uses and stops listening. Never rejects. */
   async close(): Promise<void> {
-    this.#watch.close();
-    this.#stopListening();
+    this.#isClosed = true;
+    for (const end of this.#endings) end();
+    this.#cancelCount();
     this.#cancelWrite();
     await this.#writeUses();
-  }
-
-  protected override async commit(changes: readonly KeyChange[]): Promise<boolean> {
-    const isMade = await super.commit(changes);
-    if (isMade) this.#dropCopies(changes.map(({ key }) => key.hash));
-    return isMade;
   }
 
   #nowMs(): number {
@@ -132,19 +122,8 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
   }
 
   #connectivity(): Connectivity {
-    if (this.#nowMs() - this.#watch.upToDateAtMs <= LOST_AFTER_MS) return 'connected';
+    if (this.#options.journal.isProven()) return 'connected';
     return this.#options.link.isUp() ? 'subscriptionLost' : 'disconnected';
-  }
-
-  #onChange(message: string): void {
-    const [, before, after = null, hashes = '*'] = CHANGE_MESSAGE.exec(message) ?? [];
-    const areNamed = hashes !== '*';
-    if (areNamed) this.#dropCopies(hashes.split(','));
-    // A look that was quicker than the message has found the change already.
-    if (after !== null && after === this.#version) return;
-    const isNext = before !== undefined && before === this.#version;
-    this.#version = after;
-    if (!isNext || !areNamed) this.#onGap();
   }
 
   #dropCopies(hashes: readonly KeyHash[]): void {
@@ -159,51 +138,44 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
     void this.#issued.refresh();
   }
 
-  async #look(): Promise<void> {
-    const { version, loss } = await this.summary();
-    // They are as many as before unless something has changed.
-    const known = version === this.#countedVersion ? this.#known : null;
-    await this.#followLoss(known ?? (await this.count()), loss);
-    this.#countedVersion = version;
-    if (version !== this.#version) {
-      this.#version = version;
-      this.#onGap();
-    }
+  /** Counts the keys, and later again. Never rejects. */
+  readonly #count = oneAtATime(async () => {
+    if (this.#isClosed) return;
+    this.#cancelCount();
+    // If Redis does not answer, the next count tries again.
+    await this.#countNow().catch(() => undefined);
     void this.#issued.refresh();
-  }
+    if (!this.#isClosed) this.#cancelCount = this.#options.timers.after(COUNT_EVERY_MS, () => void this.#count());
+  });
 
   /**
-   * Notices that Redis has lost all keys: this process remembers how many there were, or the witness does if all processes
-   * started after the loss. The loss is noted in Redis, so that all processes, also later ones, know of it, and again if Redis
-   * loses that too. If nobody remembers, it is no loss.
+   * Notices that Redis has lost keys: this process remembers how many there were, or the witness does if all processes started
+   * after the loss. The loss is noted in Redis, so that all processes, also later ones, know of it.
    */
-  async #followLoss(known: number, noted: KeyLoss | null): Promise<void> {
-    const before = this.#known || (this.#recalled ?? 0);
-    const isChanged = known !== this.#known;
-    this.#known = known;
-    if (isChanged && known > 0) this.#tellWitness();
-    // The answer is for the next look: a cache Redis that does not answer must hold up no look at the keys.
-    if (known === 0 && noted === null && this.#recalled === null) void this.#askWitness();
-    const own = before > 0 ? { atMs: this.clock.nowMs(), keys: before, isAcknowledged: false } : null;
-    const loss = known > 0 ? null : (noted ?? this.#loss ?? own);
-    // If it fails, the next look tries again.
-    if ((loss === null) !== (noted === null)) await this.noteLoss(loss).catch(() => undefined);
-    if (isDeepStrictEqual(loss, this.#loss)) return;
-    this.#loss = loss;
-    if (loss?.isAcknowledged === true) this.#tellWitness();
-    this.#options.onLoss();
+  async #countNow(): Promise<void> {
+    const { known: knownBefore, loss: lossBefore } = this.#census;
+    const { known, noted } = await this.count();
+    const note = this.#census.count(known, noted, this.clock.nowMs());
+    if (note !== undefined) await this.noteLoss(note);
+    const { loss } = this.#census;
+    if (loss?.isAcknowledged === true || (loss === null && known !== knownBefore && known > 0)) this.#tellWitness();
+    // The answer is for the next count: a cache Redis that does not answer must hold up no count.
+    else if (!this.#isWitnessHeard) void this.#askWitness();
+    if (!isDeepStrictEqual(loss, lossBefore)) this.#options.onLoss();
   }
 
   async #askWitness(): Promise<void> {
     const { witness } = this.#options;
     const answer = await witness?.run((client) => client.get(WITNESS)).catch(() => undefined);
-    if (answer !== undefined) this.#recalled = Number(answer) || 0;
+    if (answer === undefined || this.#isWitnessHeard) return;
+    this.#isWitnessHeard = true;
+    this.#census.remember(Number(answer) || 0);
   }
 
   /** Tells it how many keys there are, or to forget that there were any. If that fails, it is told again later. */
   #tellWitness(): void {
-    const known = this.#known ?? 0;
-    this.#recalled = known > 0 ? null : 0;
+    const known = this.#census.known ?? 0;
+    this.#isWitnessHeard = true;
     const told = this.#options.witness?.run<unknown>((client) =>
       known > 0 ? client.set(WITNESS, known, 'EX', WITNESS_SECONDS) : client.del(WITNESS),
     );
@@ -214,7 +186,7 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
     this.#cancelWrite = this.#options.timers.after(WRITE_USES_EVERY_MS, () => {
       void this.#writeUses();
       // So often that a cache Redis which evicts what was not used for long keeps it.
-      if ((this.#known ?? 0) > 0) this.#tellWitness();
+      if ((this.#census.known ?? 0) > 0 && this.#census.loss === null) this.#tellWitness();
       this.#writeUsesLater();
     });
   }

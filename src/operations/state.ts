@@ -5,14 +5,8 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import {
-  CACHE_CLASSES,
-  mergeOverrides,
-  type TtlControl,
-  type TtlOverride,
-  type TtlPolicy,
-  withoutEnded,
-} from '../cache/ttl-policy.ts';
+import { CACHE_CLASSES, mergeOverrides, type TtlOverride, type TtlPolicy, withoutEnded } from '../cache/ttl-policy.ts';
+import type { TtlControl } from '../cache/ttl-control.ts';
 import { type ApiKey, KeyStateError } from '../keys/key.ts';
 import type { KeyDirectory } from '../keys/registry.ts';
 import type { Clock } from '../time/clock.ts';

@@ -8,6 +8,7 @@ import { EventEmitter } from 'node:events';
 import { isDeepStrictEqual } from 'node:util';
 import { messageOf } from '../log/error.ts';
 import type { RedisAddress } from './address.ts';
+import { BlockingConnection } from './blocking-connection.ts';
 import { ConnectionLostError, NotSentError, RedisTimeoutError, replyCode } from './errors.ts';
 import { ConnectionHealth, ConnectionTrial, reasonOf } from './health.ts';
 import { channelName, trialKeys } from './names.ts';
@@ -82,6 +83,7 @@ export class RedisLink extends ConnectionHealth<Connection> {
   readonly #onCommand: RedisLinkOptions['onCommand'];
   readonly #timeoutListeners = new Set<() => void>();
   readonly #changes = new EventEmitter<{ change: [] }>().setMaxListeners(0);
+  readonly #blocking = new Map<BlockingConnection, { readonly name: string; readonly timeoutMs: number }>();
   /** What the connections were opened with, or those that are to take their place. */
   #opening: Opening;
   #sentinels: SentinelWatch;
@@ -162,8 +164,35 @@ export class RedisLink extends ConnectionHealth<Connection> {
       this.goOver(trial.end(), open);
       void this.ping().catch(() => undefined);
       void endAfterAnswers(old);
+      for (const [blocking, about] of this.#blocking) blocking.reopen(this.#blockingWith(opening, about));
     });
     void this.subscriber.replace(this.#messagesWith(opening));
+  }
+
+  /**
+   * Opens another connection, for commands that block up to `blockMs`. It follows `reconnect`, and ends with the link unless it
+   * is closed before. `purpose`: the end of its name in CLIENT LIST.
+   */
+  openBlocking(purpose: string, blockMs: number): BlockingConnection {
+    const about = { name: `evalgate-${this.role}-${purpose}`, timeoutMs: this.timeoutMs + blockMs };
+    const blocking = new BlockingConnection(this.#blockingWith(this.#opening, about), about.timeoutMs);
+    this.#blocking.set(blocking, about);
+    return blocking;
+  }
+
+  /** Why such a connection fails is reported by the link, which goes the same way. */
+  #blockingWith(
+    opening: Opening,
+    about: { readonly name: string; readonly timeoutMs: number },
+  ): (attempt: number) => Connection {
+    return (attempt) =>
+      openConnection(opening, about, attempt, {
+        leavesReplica: () => false,
+        onNodeFailure: () => undefined,
+        onNodeLeft: () => undefined,
+        onSilent: () => undefined,
+        sentinelFault: () => this.#sentinels.fault,
+      });
   }
 
   /** Why the connections of the last `reconnect` are not in use yet; null if they are. */
@@ -227,6 +256,7 @@ export class RedisLink extends ConnectionHealth<Connection> {
       onSwitch: () => {
         this.connection.client.disconnect();
         this.subscriber.reopen();
+        for (const blocking of this.#blocking.keys()) blocking.reopen();
       },
     });
   }
@@ -368,6 +398,7 @@ export class RedisLink extends ConnectionHealth<Connection> {
     this.subscriber.close();
     this.#dropNext();
     this.#sentinels.close();
+    for (const blocking of this.#blocking.keys()) blocking.close();
     this.connection.client.disconnect();
   }
 

@@ -1,131 +1,92 @@
 /**
- * Whether a process is up to date with a Redis. A lost subscription is one thing if Redis answers: other processes go on
- * and this one misses their messages; and another if Redis does not: then nobody can publish anything.
+ * What a process can know of what others change in a Redis. News that do not arrive are one thing if Redis answers: other
+ * processes go on, and this one misses what they do; and another if Redis does not: then nobody can change anything.
  */
-import type { Clock } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
 import type { RedisLink } from './connection.ts';
+import { replyCode } from './errors.ts';
 
 /**
- * - `connected`: messages arrive, and what was missed before has been looked up: copies are up to date
- * - `subscriptionLost`: Redis answers, but messages may not arrive: nothing is used without asking Redis
+ * - `connected`: news arrive, and what was missed before has been looked up: copies are up to date
+ * - `subscriptionLost`: Redis answers, but news may not arrive: nothing is used without asking Redis
  * - `disconnected`: Redis does not answer, so nothing changes there either
  */
 export type Connectivity = 'connected' | 'subscriptionLost' | 'disconnected';
 
-export interface ConnectivityWatchOptions {
-  readonly link: Changing & { readonly subscriber: Changing & Pick<RedisLink['subscriber'], 'isUp'> };
-  /** Looks up what may have been missed; rejects if Redis does not answer. */
-  readonly look: () => Promise<void>;
-  readonly clock: Clock;
+export interface ConnectivityReportOptions {
+  readonly link: Pick<RedisLink, 'isUp' | 'onUp' | 'onDown' | 'downReason'>;
+  /** Whether all news arrive, as far as is known. */
+  readonly isCurrent: () => boolean;
+  /** Why Redis could not be asked for news though it answers; null if it could. */
+  readonly failure?: () => unknown;
+  /** Why news do not arrive though Redis could be asked for them; null if they do. */
+  readonly silence?: () => unknown;
   readonly timers: Timers;
-  /** `reason`: why Redis does not answer; null otherwise. */
-  readonly onChange: (now: Connectivity, before: Connectivity, reason: unknown) => void;
+  /** `reason`: why Redis does not answer, or why news do not arrive if that is known; null otherwise. */
+  readonly onChange: (now: Connectivity, reason: unknown) => void;
 }
 
-type Changing = Pick<RedisLink, 'onUp' | 'onDown'>;
+const LOOK_EVERY_MS = 250;
+/** When Redis comes back, its connections don't come back together: the last one has this many looks. */
+const GRACE_LOOKS = 4;
 
-/** The heartbeat: a lost message is made up for within this and the time of a command. */
-const LOOK_EVERY_MS = 500;
-/** When Redis comes back, its two connections don't come back together: the second has this long. */
-const GRACE_MS = 1000;
-
-/** Looks up missed changes again and again, and reports each change of the connectivity. */
-export class ConnectivityWatch {
-  readonly #options: ConnectivityWatchOptions;
-  readonly #unsubscribes: (() => void)[];
+/** Reports each change of the connectivity, for operators. Who uses copies does not go by it, but asks for proof. */
+export class ConnectivityReport {
+  readonly #options: ConnectivityReportOptions;
+  readonly #endings: readonly (() => void)[];
   #now: Connectivity = 'disconnected';
-  #upToDateAtMs = Number.NEGATIVE_INFINITY;
-  #losses = 0;
-  /** Since when Redis has answered while messages did not arrive. */
-  #answersSinceMs: number | null = null;
-  readonly #settled = Promise.withResolvers<void>();
-  #isClosed = false;
+  #reason: unknown = null;
+  /** How often Redis has answered in turn while news did not arrive. */
+  #looksWithoutNews = 0;
   #cancelNext: () => void = () => undefined;
-  /** Looks, and later again. Never rejects. */
-  readonly #lookNow = oneAtATime(async () => {
-    if (this.#isClosed) return;
-    this.#cancelNext();
-    await this.#look();
-    if (!this.#isClosed) this.#cancelNext = this.#options.timers.after(LOOK_EVERY_MS, () => void this.#lookNow());
-  });
 
-  constructor(options: ConnectivityWatchOptions) {
+  constructor(options: ConnectivityReportOptions) {
     this.#options = options;
     const { link } = options;
-    const lookSoon = (): void => void this.#lookNow();
-    this.#unsubscribes = [
-      link.onUp(lookSoon),
-      link.onDown(() => {
-        this.#settled.resolve();
-        lookSoon();
-      }),
-      link.subscriber.onUp(lookSoon),
-      link.subscriber.onDown(() => {
-        this.#losses += 1;
-        this.#upToDateAtMs = Number.NEGATIVE_INFINITY;
-        lookSoon();
-      }),
-    ];
-    lookSoon();
+    this.#endings = [link.onUp(() => this.#look()), link.onDown(() => this.#look())];
+    this.#lookLater();
   }
 
   get now(): Connectivity {
     return this.#now;
   }
 
-  /**
-   * All that was published by then has arrived, on a clock that never goes back. A process that was held up finds here
-   * that it was, before it uses a copy.
-   */
-  get upToDateAtMs(): number {
-    return this.#upToDateAtMs;
-  }
-
-  /** Resolves once messages arrive, or Redis can't be reached; for a Redis that neither answers nor refuses, never. */
-  get settled(): Promise<void> {
-    return this.#settled.promise;
+  /** Looks at once, after what may have changed it. */
+  update(): void {
+    this.#look();
   }
 
   close(): void {
-    this.#isClosed = true;
     this.#cancelNext();
-    for (const unsubscribe of this.#unsubscribes) unsubscribe();
+    for (const end of this.#endings) end();
   }
 
-  async #look(): Promise<void> {
-    const { link, look, clock } = this.#options;
-    const sentAtMs = clock.nowMicros() / 1000;
-    const [wasUp, losses] = [link.subscriber.isUp(), this.#losses];
-    try {
-      await look();
-    } catch (error) {
-      this.#answersSinceMs = null;
-      this.#become('disconnected', error);
-      return;
-    }
-    // The look found all that was published before it, and all later messages have arrived.
-    if (wasUp && losses === this.#losses && link.subscriber.isUp()) {
-      this.#answersSinceMs = null;
-      this.#upToDateAtMs = sentAtMs;
-      this.#become('connected', null);
-    } else {
-      this.#onMissedMessages();
-    }
+  #lookLater(): void {
+    this.#cancelNext = this.#options.timers.after(LOOK_EVERY_MS, () => {
+      this.#looksWithoutNews += 1;
+      this.#look();
+      this.#lookLater();
+    });
   }
 
-  #onMissedMessages(): void {
-    const nowMs = this.#options.clock.nowMs();
-    this.#answersSinceMs ??= nowMs;
-    const isInGrace = this.#now === 'disconnected' && Math.abs(nowMs - this.#answersSinceMs) < GRACE_MS;
-    if (!isInGrace) this.#become('subscriptionLost', null);
+  #look(): void {
+    const { link, isCurrent, failure, silence } = this.#options;
+    const refusal = failure?.() ?? null;
+    if (!link.isUp() || isCurrent()) this.#looksWithoutNews = 0;
+    if (!link.isUp()) this.#become('disconnected', link.downReason);
+    else if (isCurrent()) this.#become('connected', null);
+    else if (replyCode(refusal) !== null) this.#become('disconnected', refusal);
+    else if (this.#now !== 'disconnected' || this.#looksWithoutNews > GRACE_LOOKS) {
+      this.#become('subscriptionLost', silence?.() ?? null);
+    }
   }
 
   #become(now: Connectivity, reason: unknown): void {
-    const before = this.#now;
+    const [before, reasonBefore] = [this.#now, this.#reason];
     this.#now = now;
-    if (now === 'connected') this.#settled.resolve();
-    if (before !== now && !this.#isClosed) this.#options.onChange(now, before, reason);
+    this.#reason = reason;
+    const isSame = before === now && replyCode(reason) === replyCode(reasonBefore);
+    if (!isSame) this.#options.onChange(now, reason);
   }
 }
 

@@ -31,8 +31,10 @@ const infoSchema = z.object({
   store: z.string(),
   /** How far the clock of the process is ahead of Redis's, in whole seconds; 0 if they agree. Earlier releases report none. */
   clockAheadMs: z.int().default(0),
-  /** Whether it drops what purges that the log forgets have ended. Earlier releases report none, and do not. */
+  /** For 0.3, which forgets purges only if all processes take part. */
   forgetsPurges: z.boolean().default(false),
+  /** Whether it knows what others change by the journal. Releases before 0.4 report none, and do not. */
+  usesJournal: z.boolean().default(false),
 });
 
 /** The report of a process about itself. */

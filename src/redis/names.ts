@@ -54,7 +54,7 @@ export const HEARTBEATS_KEY = taggedKey('members', 'beats');
 /** Processes that ended, or were cut off, without a goodbye: their ids with when that was noticed. */
 export const VANISHED_KEY = taggedKey('members', 'vanished');
 
-/** One slot for the whole key registry, so that a record and its indexes change in one script. */
+/** One slot for the key registry and the journal, so that a record, its indexes and the news of it change in one script. */
 export const registryKey = (...parts: readonly string[]): string => taggedKey('keys', ...parts);
 
 /** Who changed what: a list, newest first. */
@@ -126,9 +126,6 @@ export const stepKey = (name: string, stepAtMs: number): string => taggedKey(`st
 
 /** When all calls to the store that all processes sent would have gone, one by one at the rate that is allowed. */
 export const callRateKey = (store: string): string => taggedKey(`store-${store}`, 'rate');
-
-/** The purge log, the TTLs that operators set, and maintenance: in the state Redis, where nothing is evicted. */
-export const cacheStateKey = (...parts: readonly string[]): string => taggedKey('cache', ...parts);
 
 /** A channel for messages. Channels have no slot. */
 export function channelName(...parts: readonly string[]): string {

@@ -37,6 +37,7 @@ call('UNLINK', key)
 
 const STATE = `
 call('HGETALL', key)
+call('HKEYS', key)
 call('HLEN', key)
 call('HEXISTS', key, 'field')
 call('HINCRBY', key, 'field', 1)
@@ -64,6 +65,12 @@ call('ZRANGEBYSCORE', key, 0, 1)
 call('ZREMRANGEBYSCORE', key, 2, 3)
 call('ZREMRANGEBYRANK', key, 5, 6)
 call('ZREM', key, 'member')
+call('XADD', key, '1-0', 'field', '1')
+call('PEXPIRE', key, ${TRIAL_TTL_MS})
+call('XTRIM', key, 'MAXLEN', '~', 10)
+call('XRANGE', key, '-', '+')
+call('XREVRANGE', key, '+', '-', 'COUNT', 1)
+call('XREAD', 'STREAMS', key, '0')
 `;
 
 /** By what the Redis is used for. KEYS: a name of our own. ARGV: a channel. */

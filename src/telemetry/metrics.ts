@@ -84,7 +84,7 @@ const HELP = {
   evalgate_redis_command_failures_total:
     'Failed commands to Redis: refused by it, without an answer in time (timeout), cut off before the answer (lost), or without a connection (unsent).',
   evalgate_redis_hearing:
-    '1 for the state of messages from other processes: hearing; deaf (Redis answers, its messages do not arrive, and the memory tier is not used); alone (Redis does not answer). 0 for the others.',
+    '1 for the state of messages from other processes: hearing; deaf (Redis answers, its messages do not arrive, and it is asked before memory is used); alone (Redis does not answer). 0 for the others.',
   evalgate_redis_keys:
     'Keys in the database; absent while Redis does not answer. In a Redis only for the cache: its answers and a few leases.',
   evalgate_redis_memory_limit_bytes:

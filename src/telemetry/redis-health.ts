@@ -9,6 +9,7 @@ import type { UndecidableLogError } from '../quota/redis-limiter.ts';
 import type { RedisLink, RedisRole } from '../redis/connection.ts';
 import { NotSentError, replyText } from '../redis/errors.ts';
 import type { Connectivity } from '../redis/connectivity.ts';
+import { replyCode } from '../redis/errors.ts';
 import { readRedisMemory, type RedisMemory } from '../redis/memory.ts';
 import type { Refusal } from '../redis/refusal.ts';
 import { degraded, type DependencyState, type Health } from './health.ts';
@@ -251,11 +252,13 @@ export class RedisHealth {
     const ofOne = this.#options.isOne && role === 'cache' ? this.#refusal : null;
     const refusal = this.#linkOf(role)?.refusal ?? ofOne;
     if (connectivity === 'subscriptionLost') {
+      const code = replyCode(this.#lookFailures.get(role));
+      const what = code === null ? '' : ` (${code})`;
       const why = refusal === null ? '' : `; it ${refusal.finding}`;
-      const detail = `answers, but its messages do not arrive: nothing is served from memory${why}`;
+      const detail = `answers, but its messages do not arrive${what}: it is asked before memory is used${why}`;
       return refusal?.kind === 'forbidden'
         ? refusedBy(refusal, detail)
-        : degraded('Redis answers, but its messages do not arrive: nothing is served from memory', detail);
+        : degraded('Redis answers, but its messages do not arrive: it is asked before memory is used', detail);
     }
     if (refusal !== null && refusal.kind !== 'away') {
       const ofRole = role === 'state' ? 'limits are per process; changes fail' : 'new answers are kept in memory only';
@@ -317,7 +320,8 @@ export class RedisHealth {
     }
     const loss = redis.registry.census().loss;
     if (loss !== null && !loss.isAcknowledged) {
-      return degraded('keys: Redis lost all of them, and consumers get 401', `${lossText(loss)}; ${LOSS_ADVICE}`, {
+      const which = loss.left === 0 ? 'all' : 'some';
+      return degraded(`keys: Redis lost ${which} of them, and consumers get 401`, `${lossText(loss)}; ${LOSS_ADVICE}`, {
         isCritical: true,
         sinceMs: loss.atMs,
         overMessage: 'keys: there are some again, or an operator knows of the loss',

@@ -2,6 +2,7 @@
  * Maintenance: operators keep every call from the store until a given time. It is in force in every process, and ends by
  * itself by each process's own clock.
  */
+import type { Journal } from '../journal/journal.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Fetch } from './store.ts';
 import { StoreError } from './store-error.ts';
@@ -24,16 +25,6 @@ export interface MaintenanceChange {
   readonly to: Maintenance | null;
 }
 
-/** Once a change resolves it is in force here; in every other process within a second. */
-export interface MaintenanceControl extends MaintenanceWatch {
-  /**
-   * Begins it, or moves the end of the one that is on. `untilMs`: Unix milliseconds, later than now. `sinceMs`: when it began,
-   * if that was earlier.
-   */
-  begin(untilMs: number, by: string, sinceMs?: number): Promise<MaintenanceChange>;
-  end(): Promise<MaintenanceChange>;
-}
-
 /** The error of a call that maintenance keeps from the store. */
 export function maintenanceError({ untilMs }: Maintenance, clock: Clock): StoreError {
   const retryAfterMs = Math.max(0, untilMs - clock.nowMs());
@@ -51,8 +42,8 @@ export function gated(send: Fetch, maintenance: MaintenanceWatch, clock: Clock):
   };
 }
 
-/** The maintenance of this process. Without Redis, operators change it here, and it is forgotten when the process stops. */
-export class MaintenanceState implements MaintenanceControl {
+/** The maintenance as this process knows it. */
+export class MaintenanceState implements MaintenanceWatch {
   readonly #clock: Clock;
   readonly #onSet: () => void;
   #last: Maintenance | null = null;
@@ -64,31 +55,61 @@ export class MaintenanceState implements MaintenanceControl {
   }
 
   current(): Maintenance | null {
-    return this.ifOn(this.#last);
+    return this.#ifOn(this.#last);
   }
 
-  async begin(untilMs: number, by: string, sinceMs?: number): Promise<MaintenanceChange> {
-    return this.set(this.until(untilMs, by, sinceMs));
-  }
-
-  async end(): Promise<MaintenanceChange> {
-    return this.set(null);
-  }
-
-  set(to: Maintenance | null): MaintenanceChange {
-    const from = this.current();
+  set(to: Maintenance | null): void {
     this.#last = to;
     this.#onSet();
-    return { from, to };
   }
 
   /** Null once its end has come. */
-  ifOn(maintenance: Maintenance | null): Maintenance | null {
+  #ifOn(maintenance: Maintenance | null): Maintenance | null {
     return maintenance !== null && this.#clock.nowMs() < maintenance.untilMs ? maintenance : null;
   }
+}
 
-  /** The maintenance until then; it has begun with the one that is on. */
-  until(untilMs: number, by: string, sinceMs = this.current()?.sinceMs ?? this.#clock.nowMs()): Maintenance {
-    return { sinceMs, untilMs, by };
+/** Attempts at a change that other processes keep overtaking. */
+const MAX_ATTEMPTS = 10;
+
+/** Once a change resolves it is in force here; in every other process within a second. */
+export class MaintenanceControl implements MaintenanceWatch {
+  readonly #journal: Journal;
+  readonly #state: MaintenanceState;
+  readonly #clock: Clock;
+
+  /** `state`: this process's, which is kept up to date. */
+  constructor(journal: Journal, state: MaintenanceState, clock: Clock) {
+    this.#journal = journal;
+    this.#state = state;
+    this.#clock = clock;
+    journal.on('maintenance', ({ maintenance }) => state.set(maintenance));
+    journal.onSnapshot(({ maintenance }) => state.set(maintenance));
+  }
+
+  /** Goes on until its end while Redis does not answer. */
+  current(): Maintenance | null {
+    return this.#state.current();
+  }
+
+  /**
+   * Begins it, or moves the end of the one that is on. `untilMs`: Unix milliseconds, later than now. `sinceMs`: when it began,
+   * if that was earlier.
+   */
+  begin(untilMs: number, by: string, sinceMs?: number): Promise<MaintenanceChange> {
+    return this.#change((current) => ({ sinceMs: sinceMs ?? current?.sinceMs ?? this.#clock.nowMs(), untilMs, by }));
+  }
+
+  end(): Promise<MaintenanceChange> {
+    return this.#change(() => null);
+  }
+
+  async #change(change: (current: Maintenance | null) => Maintenance | null): Promise<MaintenanceChange> {
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+      const from = this.current();
+      const to = change(from);
+      if (await this.#journal.append({ kind: 'maintenance', maintenance: to })) return { from, to };
+    }
+    throw new Error('Other processes changed the maintenance again and again during the change.');
   }
 }

@@ -2,41 +2,28 @@
  * The data about keys that processes share through Redis, byte by byte: a gateway of another release must understand it, so that two
  * releases can run side by side. The record itself is in public-names/key-record.test.ts.
  */
-import type { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { forFile } from '../support/opened.ts';
 import { hashToken, newToken } from '../../src/keys/token.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { redisIsWell, WITHIN } from '../support/world.ts';
 import { WORKSPACE_A } from '../support/records.ts';
-import { connectWhenUp, withClient } from '../support/redis/client.ts';
+import { appendRaw, JOURNAL } from '../support/journal.ts';
+import { withClient } from '../support/redis/client.ts';
 import { startRedis } from '../support/redis.ts';
 
-const CHANGES = 'evalgate:channel:keys:0:changes';
-const VERSION = 'evalgate:{keys}:version';
-const UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
 /** Tokens of another form than evalgate's, so that they can be the same every time. */
 const TOKEN = 'a-token-from-elsewhere';
 const HASH = '04bbf5cefd57485170559212f504de233455a7ca71e743b125330f005e5409f3';
 
-let listener: Redis;
 let gateway: TestGateway;
-/** Each message as its channel and its text. */
-let messages: (readonly [channel: string, message: string])[] = [];
 const redis = await forFile(startRedis());
 beforeEach(async () => {
   await redis.flush();
-  messages = [];
-  listener = await connectWhenUp(redis.url);
-  listener.on('pmessage', (_pattern: string, channel: string, message: string) => messages.push([channel, message]));
-  await listener.psubscribe('evalgate:channel:keys:*');
   gateway = await startTestGateway({ env: { REDIS_URL: redis.url, TRUSTED_PROXIES: '127.0.0.1/32' } });
   await redisIsWell(gateway);
 });
-afterEach(async () => {
-  await gateway.close();
-  listener.disconnect();
-});
+afterEach(() => gateway.close());
 
 const keyIdOf = (token: string): string => `key_${hashToken(token).slice(0, 12)}`;
 
@@ -51,52 +38,38 @@ const importKeys = (...tokens: readonly string[]) => {
   return gateway.admin('POST', '/api/keys/import', { keys });
 };
 
-const changes = (): readonly string[] =>
-  messages.filter(([channel]) => channel === CHANGES).map(([, message]) => message);
-
-/** The messages of changes, once there are so many, with the random words that name versions as V1, V2 ... */
-async function changesOnce(count: number): Promise<readonly string[]> {
-  await vi.waitFor(() => expect(changes()).toHaveLength(count), WITHIN);
-  const versions: string[] = [];
-  return changes().map((message) =>
-    message.replaceAll(new RegExp(UUID, 'g'), (version) => {
-      if (!versions.includes(version)) versions.push(version);
-      return `V${versions.indexOf(version) + 1}`;
-    }),
-  );
+/** The events of changes. */
+async function changes(): Promise<readonly string[]> {
+  const entries = await withClient(redis.url, (client) => client.xrange(JOURNAL, '-', '+'));
+  return entries.map(([, fields]) => fields[5] ?? '').filter((event) => event.includes('"keys"'));
 }
 
-test('a change is published with the versions before and after it and the hashes of the keys', async () => {
+test('a change appends an event with the hashes of the keys', async () => {
   expect(hashToken(TOKEN)).toBe(HASH);
   await importKeys(TOKEN);
   await gateway.admin('PATCH', `/api/keys/${keyIdOf(TOKEN)}`, { status: 'deprecated' });
   await gateway.admin('PATCH', `/api/keys/${keyIdOf(TOKEN)}`, { status: 'deprecated' });
   await gateway.admin('DELETE', `/api/keys/${keyIdOf(TOKEN)}`);
-  expect(await changesOnce(3)).toEqual([`- V1 ${HASH}`, `V1 V2 ${HASH}`, `V2 V3 ${HASH}`]);
-  const version = await withClient(redis.url, (client) => client.get(VERSION));
-  expect(changes().at(-1)).toContain(` ${version} `);
+  const event = `{"kind":"keys","hashes":["${HASH}"]}`;
+  expect(await changes()).toEqual([event, event, event]);
 });
 
-test('one message names up to a thousand keys; a star stands for more', async () => {
+test('one event names up to a thousand keys; null stands for more', async () => {
   const tokens = Array.from({ length: 1001 }, (_, i) => `token-${i}`);
   await importKeys(...tokens.slice(0, 1000));
   await importKeys(...tokens.map((token) => `another-${token}`));
-  expect(await changesOnce(2)).toEqual([`- V1 ${tokens.slice(0, 1000).map(hashToken).join(',')}`, 'V1 V2 *']);
+  const hashes = tokens.slice(0, 1000).map((token) => `"${hashToken(token)}"`);
+  expect(await changes()).toEqual([`{"kind":"keys","hashes":[${hashes.join(',')}]}`, '{"kind":"keys","hashes":null}']);
 });
 
-test('a change that another release makes and publishes is in force', async () => {
+test.each([HASH, null])('a change that another release makes and appends is in force (%s)', async (hash) => {
   await importKeys(TOKEN);
   const status = async (): Promise<number> => (await gateway.get('/v2/key', { key: TOKEN })).status;
   expect(await status()).toBe(200);
   await withClient(redis.url, async (client) => {
     const record = (await client.hget('evalgate:{keys}:records', HASH)) ?? '';
-    const before = (await client.get(VERSION)) ?? '';
-    await client
-      .multi()
-      .hset('evalgate:{keys}:records', HASH, record.replace('"active"', '"revoked"'))
-      .set(VERSION, 'another-version')
-      .publish(CHANGES, `${before} another-version ${HASH}`)
-      .exec();
+    await client.hset('evalgate:{keys}:records', HASH, record.replace('"active"', '"revoked"'));
+    await appendRaw(client, { kind: 'keys', hashes: hash === null ? null : [hash] });
   });
   await vi.waitFor(async () => expect(await status()).toBe(403), WITHIN);
 });

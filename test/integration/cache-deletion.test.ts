@@ -5,10 +5,10 @@ import { z } from 'zod';
 import { LATE_MS } from '../../src/cache/purge-log.ts';
 import { GET_CALL, GET_CALL_TRANSCRIPT, LIST_CALLS } from '../http/common/endpoints.ts';
 import { World, containing, HIT, MISS, type Reader } from '../support/world.ts';
+import { appendRaw, STATE } from '../support/journal.ts';
+import type { TestClient } from '../support/redis/client.ts';
 import { HurriedTimers } from '../support/hurried-timers.ts';
 
-const HEAD = 'evalgate:{cache}:head';
-const PURGES = 'evalgate:{cache}:purges';
 /** How far apart the rounds in the background are. */
 const ROUND_MS = 5000;
 
@@ -62,6 +62,13 @@ test('C6: an evaluation is nowhere after its purge: its parts, its not-found ent
   expect(deletedUpTo).toBe(purges);
 });
 
+/** The evaluations whose last hard purge is still remembered. */
+async function evaluationsIn(raw: TestClient): Promise<readonly string[]> {
+  const fields: Record<string, string> = await raw.hgetall(STATE);
+  const purges = Object.entries(fields).filter(([field]) => field.startsWith('purge:evaluation:'));
+  return purges.filter(([, value]) => value.split(' ')[1] !== '0').map(([field]) => field.slice('purge:'.length));
+}
+
 test('C6: a second purge still knows whose lists to take along', async () => {
   const [call, other] = [await world.reader(GET_CALL), await world.reader(LIST_CALLS)];
   for (const reader of [call, other]) await readEverywhere(reader);
@@ -85,8 +92,7 @@ test('a soft purge and a dry run delete nothing', async () => {
 test('C6: the bytes of a purge whose process is gone are deleted in the background', async () => {
   const call = await world.reader(GET_CALL);
   await readEverywhere(call);
-  const raw = await world.raw();
-  await raw.multi().hincrby(HEAD, 'sequence', 1).rpush(PURGES, 'AAAAAAAAAAAA ["hard",["class:evaluation"]]').exec();
+  await appendRaw(await world.raw(), { kind: 'purge', mode: 'hard', tags: ['class:evaluation'] });
   await afterRounds(async () => expect(await namesOf(call.subject.id)).toEqual([]));
   await world.eventually(async () => {
     const { purges, deletedUpTo } = await deletion();
@@ -113,7 +119,7 @@ test('C6: purges of evaluations leave the log, and bring nothing back: no late c
   await renewed.ask();
   timers.elapse(ROUND_MS);
   world.clock.advance(LATE_MS + 1000);
-  await afterRounds(async () => expect(await raw.llen(PURGES)).toBe(0));
+  await afterRounds(async () => expect((await evaluationsIn(raw)).filter((tag) => tags.includes(tag))).toEqual([]));
   const late = await world.join();
   for (const gateway of world.gateways) expect((await kept.ask(gateway)).cache).toEqual(HIT);
   expect((await renewed.ask(late)).cache).toEqual(HIT);
@@ -134,8 +140,11 @@ test('C6: what else was purged stays purged after that', async () => {
   await purge([`evaluation:${call.subject.id}`], { mode: 'soft' });
   timers.elapse(ROUND_MS);
   world.clock.advance(LATE_MS + 1000);
+  await purge(['evaluation:any'], { exact: true });
+  timers.elapse(ROUND_MS);
+  world.clock.advance(LATE_MS + 1000);
   const raw = await world.raw();
-  await afterRounds(async () => expect(await raw.llen(PURGES)).toBe(0));
+  await afterRounds(async () => expect(await evaluationsIn(raw)).not.toContain('evaluation:any'));
   const late = await world.join();
   expect((await list.ask(late)).cache).toEqual(containing('fwd=uri-miss'));
 });

@@ -4,7 +4,9 @@ import { z } from 'zod';
 import { GET_CALL, GET_CALL_TRANSCRIPT, GET_RUBRIC, LIST_CALLS } from '../http/common/endpoints.ts';
 import { putSubject, type Subject } from '../http/common/subject.ts';
 import { BACKENDS, World, containing, HIT, MISS, type Reader, STALE } from '../support/world.ts';
+import { appendRaw, JOURNAL, loseLast, STATE } from '../support/journal.ts';
 import { forTest } from '../support/opened.ts';
+import type { TestClient } from '../support/redis/client.ts';
 import { monitorRedis } from '../support/redis/monitor.ts';
 import { startRedis } from '../support/redis.ts';
 
@@ -197,11 +199,7 @@ describe.each(BACKENDS)('%s', (kind) => {
   });
 });
 
-/** Names that every release over one Redis uses. */
-const HEAD = 'evalgate:{cache}:head';
-const PURGES = 'evalgate:{cache}:purges';
-
-describe('the purge log in Redis', () => {
+describe('purges in the journal', () => {
   let world: World;
   let reader: Reader;
   beforeAll(async () => {
@@ -223,50 +221,48 @@ describe('the purge log in Redis', () => {
   }
 
   test.each([
-    ['a purge whose message was lost is found by looking', '["hard",["class:evaluation"]]'],
-    ['a purge in words of another release purges everything', '["gently",["tenant:1"]]'],
-    ['a purge that is no JSON purges everything', 'nonsense'],
-  ])('%s', async (_rule, text) => {
-    const raw = await world.raw();
-    await raw.multi().hincrby(HEAD, 'sequence', 1).rpush(PURGES, `AAAAAAAAAAAA ${text}`).exec();
+    ['a purge by another process', { kind: 'purge', mode: 'hard', tags: ['class:evaluation'] }],
+    ['a purge in words of another release purges everything', { kind: 'purge', mode: 'gently', tags: ['tenant:1'] }],
+    ['a purge of unknown tags purges everything', { kind: 'purge', mode: 'soft', tags: ['tenant:1'] }],
+    ['an event that is no JSON purges everything', 'nonsense'],
+  ])('%s', async (_rule, event) => {
+    await appendRaw(await world.raw(), event);
     await expectPurged();
   });
 
-  test('a message with a gap before it makes a gateway look', async () => {
-    const raw = await world.raw();
-    await raw.multi().hincrby(HEAD, 'sequence', 1).rpush(PURGES, 'AAAAAAAAAAAA ["hard",["class:evaluation"]]').exec();
-    await world.change('POST', PURGE, { tags: ['class:rubric'] });
-    await expectPurged();
-  });
-
-  test.each([
-    ['Redis was emptied', async () => (await world.raw()).del(HEAD, PURGES)],
+  test.each<[string, lose: (raw: TestClient) => Promise<unknown>]>([
+    ['Redis was emptied', (raw) => raw.del(STATE, JOURNAL)],
+    ['Redis has evicted the stream', (raw) => raw.del(JOURNAL)],
+    ['Redis has evicted what all events have left', (raw) => raw.del(STATE)],
+    ['Redis lost the last event', loseLast],
     [
-      'Redis lost the last purge and has another in its place',
-      async () => (await world.raw()).lset(PURGES, -1, 'AAAAAAAAAAAA ["hard",["class:rubric"]]'),
+      'Redis lost the last event and has another in its place',
+      async (raw) => {
+        await loseLast(raw);
+        await appendRaw(raw, { kind: 'purge', mode: 'hard', tags: ['class:rubric'] });
+      },
     ],
     [
-      'an old copy of Redis was restored',
-      async () => (await world.raw()).multi().hset(HEAD, 'sequence', 0).del(PURGES).exec(),
-    ],
-    [
-      'more purges were missed than are remembered',
-      async () => (await world.raw()).multi().hincrby(HEAD, 'sequence', 5).del(PURGES).exec(),
+      'Redis lost some events, and has more than before',
+      async (raw) => {
+        await loseLast(raw);
+        for (const word of ['one', 'two', 'three']) await appendRaw(raw, { kind: 'keys', hashes: [] }, word);
+      },
     ],
   ])('lost history counts as a purge of everything: %s', async (_how, lose) => {
-    await lose();
+    await lose(await world.raw());
     await expectPurged();
   });
 
-  test('C6: a purge is published before anything is counted', async () => {
+  test('C6: a purge is appended before anything is counted', async () => {
     const monitor = await monitorRedis(...(world.redis?.servers ?? []));
     const placeOf = (pattern: RegExp): number => monitor.commands.findIndex((words) => pattern.test(words.join(' ')));
     await world.change('POST', PURGE, { tags: ['all'] });
     await world.eventually(() => expect(placeOf(/^scan /i)).toBeGreaterThanOrEqual(0));
     monitor.close();
-    const published = placeOf(/^publish \S+:state purge /i);
-    expect(published).toBeGreaterThanOrEqual(0);
-    expect(placeOf(/^scan /i)).toBeGreaterThan(published);
+    const appended = placeOf(/^xadd .*"kind":"purge"/i);
+    expect(appended).toBeGreaterThanOrEqual(0);
+    expect(placeOf(/^scan /i)).toBeGreaterThan(appended);
   });
 
   test('C6: purges of two gateways at once are all in force at both', async () => {

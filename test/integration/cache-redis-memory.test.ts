@@ -8,6 +8,7 @@ import { GET_CALL, LIST_CALLS } from '../http/common/endpoints.ts';
 import { auditOf, logOf, readinessOf, samplesOf } from '../support/admin.ts';
 import { World, HIT, MISS, type Reader } from '../support/world.ts';
 import { HurriedTimers } from '../support/hurried-timers.ts';
+import { JOURNAL, STATE } from '../support/journal.ts';
 import { atEach } from '../support/redis/client.ts';
 
 const OVER = 'the cache is over its budget in Redis: new answers are kept in memory only';
@@ -182,7 +183,7 @@ describe('out of memory', () => {
   });
 
   test('so does lost history, which purges everything', async () => {
-    await (await world.raw()).del('evalgate:{cache}:head', 'evalgate:{cache}:purges');
+    await (await world.raw()).del(STATE, JOURNAL);
     await world.everywhere(async (gateway) => expect(await stateOf(gateway)).toBeUndefined());
   });
 

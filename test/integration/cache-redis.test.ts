@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Entry, type StoredEntry } from '../../src/cache/entry.ts';
 import { MemoryTier } from '../../src/cache/memory-tier.ts';
-import { LATE_MS, MemoryPurgeLog, type PurgeEpoch, type Tag } from '../../src/cache/purge-log.ts';
+import { LATE_MS, type PurgeEpoch, type Tag } from '../../src/cache/purge-log.ts';
+import { purgesAlone } from '../support/purges.ts';
 import { RecordCipher } from '../../src/cache/redis/encryption.ts';
 import { RedisSharedCache } from '../../src/cache/redis/redis-shared-cache.ts';
 import { recordRequest } from '../../src/cache/request.ts';
@@ -38,7 +39,7 @@ async function createProcess() {
   const cipher = new RecordCipher([]);
   const memory = new MemoryTier({ maxBytes: 1_000_000, clock: time });
   const budget = { isOver: false };
-  const log = new MemoryPurgeLog(time);
+  const log = purgesAlone(time);
   const noteSwept = vi.fn<() => Promise<void>>(() => Promise.resolve());
   const shared = await forFile(
     new RedisSharedCache({
@@ -48,7 +49,7 @@ async function createProcess() {
       ttl: new TtlPolicy(time, loadConfig({ env: {} }).config.cache.classes),
       cipher,
       memory,
-      purges: Object.assign(log, { isKnown: true, noteSwept }),
+      purges: Object.assign(log, { noteSwept }),
       budget,
       leaseMs: LEASE_MS,
       maxAnswerBytes: 8_000_000,
@@ -297,7 +298,7 @@ describe('entries', () => {
     const [looked, asked] = [here.shared.lookUp(key, { workspaceIds: [WORKSPACE_A] }), ask(here)];
     // On the same connection, so after both.
     const deleted = here.link.run((client) => client.del(names.of(key).entry));
-    here.log.forget(here.log.forgotten + 1);
+    await here.log.forget(here.log.forgotten + 1);
     expect(await looked).toMatchObject({ entry: null });
     expect(await asked).toMatchObject({ status: 'taken', leaseLeftMs: 1 });
     await deleted;
@@ -309,19 +310,5 @@ describe('entries', () => {
     expect(await kept()).toEqual([null, null]);
     await here.shared.backfill([{ key, stored: answer(sinceMs + 1) }]);
     expect(await kept()).toEqual([sinceMs + 1, null]);
-  });
-
-  test('a check of memory after a silence drops what was replaced meanwhile, and nothing else', async () => {
-    const nowMs = here.time.nowMs();
-    // No process is notified of it.
-    await here.shared.backfill([{ key, stored: answer(nowMs) }]);
-    for (const [requestedAtMs, left] of [
-      [nowMs - 1, undefined],
-      [nowMs, nowMs],
-    ] as const) {
-      there.memory.set(key, answer(requestedAtMs), {});
-      await there.shared.recheck();
-      expect(there.memory.peek(key)?.entry.requestedAtMs).toBe(left);
-    }
   });
 });

@@ -1,4 +1,5 @@
 /** C2: a change of a class's times rules what is stored already, at every gateway, whatever else lies in Redis. */
+import { appendRaw, JOURNAL, STATE } from '../support/journal.ts';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { GET_CALL, GET_RUBRIC } from '../http/common/endpoints.ts';
@@ -74,9 +75,9 @@ describe.each(BACKENDS)('%s', (kind) => {
   });
 });
 
+const setFor = (name: string, ms: number) => ({ name, ms, untilMs: null });
+
 describe('times in Redis', () => {
-  const HEAD = 'evalgate:{cache}:head';
-  const TIMES = 'evalgate:{cache}:times';
   let world: World;
   beforeAll(async () => {
     world = await World.start('redis');
@@ -95,27 +96,30 @@ describe('times in Redis', () => {
     await world.eventually(async () => expect(await everywhere('list')).toMatchObject([both, both]));
   });
 
-  test('a change whose message was lost is found by looking, and what is no time counts as not set', async () => {
+  test('changes by other releases are in force, and what is no time counts as not set', async () => {
     const raw = await world.raw();
-    await raw.hset(TIMES, {
-      'list.freshMs': '45000',
-      'list.staleMs': '-1',
-      'rubric.errorMs': 'x',
-      'none.freshMs': '1',
+    const nowMs = world.clock.nowMs();
+    const overrides = [setFor('freshMs', 45_000), setFor('staleMs', -1), setFor('gentlyMs', 1)];
+    await appendRaw(raw, { kind: 'times', class: 'list', overrides }, 'one');
+    await appendRaw(raw, { kind: 'times', class: 'none', overrides }, 'two');
+    const maintenance = { sinceMs: nowMs, untilMs: nowMs + HOUR, by: 'bob' };
+    await appendRaw(raw, { kind: 'maintenance', maintenance }, 'three');
+    await raw.hset(STATE, {
+      'times:list': JSON.stringify(overrides),
+      'times:rubric': 'x',
+      maintenance: JSON.stringify(maintenance),
     });
-    const maintenance = JSON.stringify({
-      sinceMs: world.clock.nowMs(),
-      untilMs: world.clock.nowMs() + HOUR,
-      by: 'bob',
-    });
-    await raw.hset(HEAD, { times: 'another version', maintenance });
     const found = { fresh: '45s', stale: '5m' };
     await world.eventually(async () => expect(await everywhere('list')).toMatchObject([found, found]));
     await world.everywhere(async (gateway) =>
       expect((await gateway.admin('GET', '/api/cache/maintenance')).json).toMatchObject({ active: true, by: 'bob' }),
     );
     await world.change('DELETE', '/api/cache/maintenance');
-    expect(await everywhere('rubric')).toMatchObject([{ error: '1d' }, { error: '1d' }]);
+    const late = await world.join();
+    expect(await timesAt(late, 'list')).toMatchObject(found);
+    expect(await timesAt(late, 'rubric')).toMatchObject({ error: '1d' });
+    await world.leave(late);
+    await raw.hdel(STATE, 'times:rubric');
   });
 
   test('C6a: what is set for a while ends everywhere at once, without who set it; its end is audited once', async () => {
@@ -134,8 +138,7 @@ describe('times in Redis', () => {
     expect(await everywhere('list')).toMatchObject([back, back, back]);
     const raw = await world.raw();
     await world.eventually(async () => {
-      const names = (await raw.hkeys(TIMES)).filter((name) => name.startsWith('list.'));
-      expect(names).toEqual(['list.staleMs']);
+      expect(await raw.hget(STATE, 'times:list')).toBe('[{"name":"staleMs","ms":600000,"untilMs":null}]');
     });
     await world.eventually(async () => expect(await ends(world.here)).toHaveLength(1));
     // Every process has known for some heartbeats by now.
@@ -155,7 +158,7 @@ describe('times in Redis', () => {
   test('a gateway that starts later has them, and a Redis that was emptied has the configured ones again', async () => {
     await world.setTimes('list', { fresh: '45s' });
     expect(await timesAt(await world.join(), 'list')).toMatchObject({ fresh: '45s' });
-    await (await world.raw()).del(HEAD, TIMES);
+    await (await world.raw()).del(STATE, JOURNAL);
     const configured = { fresh: '30s' };
     await world.eventually(async () =>
       expect(await everywhere('list')).toMatchObject([configured, configured, configured]),

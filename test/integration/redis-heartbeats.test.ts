@@ -1,17 +1,11 @@
 /** What a process asks of Redis while nothing happens, and what it finds out by that. */
-import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { StateSync } from '../../src/cache/redis/state-sync.ts';
-import { TtlPolicy } from '../../src/cache/ttl-policy.ts';
 import { Sharing } from '../../src/cache/what-if/sharing.ts';
-import { loadConfig } from '../../src/config/load.ts';
 import { RedisLink } from '../../src/redis/connection.ts';
 import { type InstanceInfo, Instances } from '../../src/redis/instances.ts';
 import { RedisSubscriber } from '../../src/redis/pubsub.ts';
-import { MaintenanceState } from '../../src/upstream/maintenance.ts';
 import { HurriedTimers } from '../support/hurried-timers.ts';
-import { ManualClock } from '../support/manual-clock.ts';
 import { forFile } from '../support/opened.ts';
 import { connectWhenUp } from '../support/redis/client.ts';
 import { monitorRedis, type RedisMonitor } from '../support/redis/monitor.ts';
@@ -65,106 +59,6 @@ describe('the probes of a link that is used all the time', () => {
   });
 });
 
-async function openState() {
-  const [link, clock] = [await openLink(), new ManualClock()];
-  const ttl = new TtlPolicy(clock, loadConfig({ env: {} }).config.cache.classes);
-  const maintenance = new MaintenanceState(clock);
-  const losses: string[] = [];
-  const sync = new StateSync(link, {
-    ttl,
-    maintenance,
-    clock,
-    onHardPurge: () => undefined,
-    onTtlEnd: () => undefined,
-    onTtlChanged: () => Promise.resolve(),
-    onStateLost: () => void losses.push('lost'),
-  });
-  onTestFinished(() => sync.close());
-  // The first one reads all that there is, and the second one that it knows all of it.
-  for (let look = 0; look < 3; look += 1) await sync.look();
-  // Nor is one under way that a message has caused.
-  for (let command = 0; command < 3; command += 1) await link.run((client) => client.get('any'));
-  return { link, sync, ttl, maintenance, losses };
-}
-
-describe('looks at the shared state', () => {
-  const HEAD = 'evalgate:{cache}:head';
-  const PURGES = 'evalgate:{cache}:purges';
-
-  test('are two plain reads while nothing changes', async () => {
-    const { sync } = await openState();
-    await sync.purges.purge(['class:list'], 'hard');
-    for (let look = 0; look < 2; look += 1) await sync.look();
-    const found = await monitor(redis.url);
-    await sync.look();
-    await raw.echo('over');
-    await expect.poll(() => found.commands.some(([name]) => name === 'echo'), SOON).toBe(true);
-    const names = found.commands.map(([name]) => name).filter((name) => name !== 'publish' && name !== 'echo');
-    expect(names).toEqual(['hgetall', 'lindex']);
-  });
-
-  /** A purge that reaches the process by its message, and of which it has not looked at Redis. */
-  async function purgeElsewhere({ sync }: Awaited<ReturnType<typeof openState>>): Promise<void> {
-    const before = sync.purges.epoch().sequence;
-    await raw.multi().hincrby(HEAD, 'sequence', 1).rpush(PURGES, 'AAAAAAAAAAAA ["hard",["class:list"]]').exec();
-    const message = `purge ${sync.purges.epoch().history} ${before + 1} AAAAAAAAAAAA ["hard",["class:list"]]`;
-    await raw.publish('evalgate:channel:cache:0:state', message);
-    await expect.poll(() => sync.purges.epoch().sequence, SOON).toBe(before + 1);
-  }
-
-  test.each<[string, change: () => Promise<unknown>, losses: number, purges: number]>([
-    [
-      'a purge whose message was lost',
-      () => raw.multi().hincrby(HEAD, 'sequence', 1).rpush(PURGES, 'BBBBBBBBBBBB ["hard",["all"]]').exec(),
-      0,
-      2,
-    ],
-    ['that Redis has lost the last purge', () => raw.multi().hincrby(HEAD, 'sequence', -1).rpop(PURGES).exec(), 1, 0],
-    ['another purge in its place', () => raw.lset(PURGES, -1, 'BBBBBBBBBBBB ["hard",["all"]]'), 1, 0],
-    ['that Redis was emptied', () => raw.flushall(), 1, 0],
-  ])('find %s, after one that was only heard of', async (_what, change, losses, purges) => {
-    const world = await openState();
-    await purgeElsewhere(world);
-    await change();
-    await world.sync.look();
-    expect([world.losses.length, world.sync.purges.epoch().sequence]).toEqual([losses, purges]);
-  });
-
-  test('that a message has caused may fail: the next one finds the same', async () => {
-    const { link, sync } = await openState();
-    const failed = vi.spyOn(link, 'run').mockRejectedValueOnce(new Error('no answer'));
-    await raw.multi().hincrby(HEAD, 'sequence', 1).rpush(PURGES, 'AAAAAAAAAAAA ["hard",["class:list"]]').exec();
-    await raw.publish('evalgate:channel:cache:0:state', 'look');
-    // An unhandled rejection would fail the run.
-    await expect.poll(() => failed.mock.calls.length, SOON).toBe(1);
-    await sync.look();
-    expect(sync.purges.epoch().sequence).toBe(1);
-  });
-
-  test('find another purge in the place of one that was looked at', async () => {
-    const world = await openState();
-    await purgeElsewhere(world);
-    for (let look = 0; look < 2; look += 1) await world.sync.look();
-    await raw.lset(PURGES, -1, 'BBBBBBBBBBBB ["hard",["all"]]');
-    await world.sync.look();
-    expect(world.losses).toEqual(['lost']);
-  });
-
-  test('find changes of the times and of maintenance whose messages were lost', async () => {
-    const { sync, ttl, maintenance } = await openState();
-    await raw.multi().hset('evalgate:{cache}:times', 'list.freshMs', '1234').hset(HEAD, 'times', randomUUID()).exec();
-    await sync.look();
-    expect(ttl.of('list').freshMs).toBe(1234);
-    const untilMs = new ManualClock().nowMs() + 60_000;
-    await raw.hset(HEAD, 'maintenance', JSON.stringify({ sinceMs: 0, untilMs, by: 'ann' }));
-    await sync.look();
-    expect(maintenance.current()?.by).toBe('ann');
-    await raw.hdel(HEAD, 'maintenance');
-    await sync.look();
-    expect(maintenance.current()).toBe(null);
-  });
-});
-
 describe('the heartbeat of a process', () => {
   const INSTANCES = 'evalgate:{members}';
   const BEATS = 'evalgate:{members}:beats';
@@ -178,6 +72,7 @@ describe('the heartbeat of a process', () => {
     store: 'store',
     clockAheadMs: 0,
     forgetsPurges: true,
+    usesJournal: true,
   };
 
   async function open() {

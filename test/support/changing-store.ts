@@ -3,7 +3,7 @@
  * against what other times bring. Every answer is compared with what the store holds at that moment.
  */
 import { MemoryTier } from '../../src/cache/memory-tier.ts';
-import { MemoryPurgeLog } from '../../src/cache/purge-log.ts';
+import { purgesAlone } from './purges.ts';
 import { ReadThrough } from '../../src/cache/read-through.ts';
 import { cacheRequest, recordRequest } from '../../src/cache/request.ts';
 import { UNSHARED } from '../../src/cache/shared-cache.ts';
@@ -108,7 +108,7 @@ export class ChangingStore {
       memory: new MemoryTier({ maxBytes: 1e9, clock }),
       sharedCache: UNSHARED,
       ttl: this.ttl,
-      purges: new MemoryPurgeLog(clock),
+      purges: purgesAlone(clock),
       maintenance: { current: () => null },
       clock,
       timers: systemTimers,

@@ -10,7 +10,7 @@ import { Copies, type ReadThroughParts } from '../../src/cache/copies.ts';
 import { type StoredEntry, workspaceIn } from '../../src/cache/entry.ts';
 import { Flights } from '../../src/cache/flights.ts';
 import { MemoryTier } from '../../src/cache/memory-tier.ts';
-import { MemoryPurgeLog } from '../../src/cache/purge-log.ts';
+import { purgesAlone } from './purges.ts';
 import { ReadThrough } from '../../src/cache/read-through.ts';
 import { type Reader, workspaceSetOf } from '../../src/cache/reader.ts';
 import { recordRequest } from '../../src/cache/request.ts';
@@ -126,6 +126,10 @@ export class FakeSharedCache implements SharedCache {
     this.#redis = redis;
     this.memory = memory;
     redis.processes.push(this);
+  }
+
+  isHeard(): boolean {
+    return true;
   }
 
   wake(name: string): void {
@@ -273,7 +277,7 @@ const NOT_FOUND_TTL: CacheTtl = { freshMs: 15_000, staleMs: 0, errorMs: 0 };
 export class FlightWorld {
   readonly time = new FakeTime();
   readonly redis = new FakeRedis(this.time);
-  readonly purges = new MemoryPurgeLog(this.time);
+  readonly purges = purgesAlone(this.time);
   readonly calls: StoreCall[] = [];
   readonly ttl: Partial<Record<CacheClass, CacheTtl>> = {};
 

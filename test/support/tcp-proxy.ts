@@ -87,9 +87,9 @@ export class TcpProxy {
     for (const { client } of this.#pairs) client.destroy();
   }
 
-  /** The present connections for messages of Redis stand and deliver nothing. Returns how many there were. */
-  stallMessages(): number {
-    const stalled = [...this.#pairs].filter(({ opening }) => opening.includes('evalgate-state-messages'));
+  /** The present connections to Redis of that name stand and deliver nothing. Returns how many there were. */
+  stall(name: string): number {
+    const stalled = [...this.#pairs].filter(({ opening }) => opening.includes(name));
     for (const { client, server } of stalled) for (const socket of [client, server]) socket.pause();
     return stalled.length;
   }

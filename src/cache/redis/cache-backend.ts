@@ -1,18 +1,29 @@
-/** Everything that the cache shares with other processes through Redis: cached answers, purges, TTLs and maintenance. */
+/** The cache that processes share in Redis, and what changes it: purges and TTLs. */
+import type { Bridge03 } from '../../journal/bridge-0.3.ts';
+import type { RedisJournal } from '../../journal/redis-journal.ts';
 import type { RedisLink, RedisRole } from '../../redis/connection.ts';
-import { type Connectivity, ConnectivityWatch } from '../../redis/connectivity.ts';
+import { type Connectivity, ConnectivityReport, type ConnectivityReportOptions } from '../../redis/connectivity.ts';
 import { CacheNames } from '../../redis/names.ts';
+import type { Clock } from '../../time/clock.ts';
 import { withDeadline } from '../../time/timers.ts';
 import type { MemoryTier } from '../memory-tier.ts';
-import type { CacheClass } from '../ttl-policy.ts';
+import { type HardPurgeListener, PurgeLog } from '../purge-log.ts';
+import { TtlControl } from '../ttl-control.ts';
+import type { CacheClass, TtlEnd, TtlPolicy } from '../ttl-policy.ts';
 import { RedisBudget, type RedisBudgetOptions } from './budget.ts';
 import { type RecordCipher, UndecryptableError } from './encryption.ts';
 import { RedisSharedCache } from './redis-shared-cache.ts';
-import { StateSync, type StateSyncOptions } from './state-sync.ts';
 
-export interface CacheBackendOptions extends Omit<RedisBudgetOptions, 'names'>, Omit<StateSyncOptions, 'onTtlChanged'> {
-  /** Its owner closes it, and the link to the cache Redis. */
+export interface CacheBackendOptions extends Omit<RedisBudgetOptions, 'names'> {
+  /** Its owner closes it, and the links to the state Redis and the cache Redis. */
+  readonly journal: RedisJournal;
+  readonly bridge: Pick<Bridge03, 'look'>;
   readonly state: RedisLink;
+  readonly ttl: TtlPolicy;
+  readonly clock: Clock;
+  readonly onHardPurge: HardPurgeListener;
+  /** Called in one process of all for each class whose TTLs have ended by themselves. */
+  readonly onTtlEnd: (end: TtlEnd) => void;
   /** The id of this process. */
   readonly self: string;
   /** Names the store whose answers are cached, in letters and digits: answers of another store are kept apart. */
@@ -21,13 +32,13 @@ export interface CacheBackendOptions extends Omit<RedisBudgetOptions, 'names'>, 
   readonly cipher: RecordCipher;
   /** The longest answer of the store that is accepted. */
   readonly maxAnswerBytes: number;
-  /** The memory tier of this process. It is not used while changes may be missed (C8: memory is dropped then). */
+  /** The memory tier of this process. */
   readonly memory: MemoryTier;
   /**
-   * Something stored as an entry can't be read (`decode`), or the check of the memory tier failed (`recheck`), or entries
-   * could not be kept for a TTL that was made longer (`keep`).
+   * Something stored as an entry can't be read (`decode`), or entries could not be kept for a TTL that was made longer
+   * (`keep`).
    */
-  readonly onFailed: (operation: 'decode' | 'recheck' | 'keep', error: unknown) => void;
+  readonly onFailed: (operation: 'decode' | 'keep', error: unknown) => void;
   /** A stored record can't be decrypted. It counts as none. */
   readonly onUndecryptable: (error: UndecryptableError) => void;
   /** `reason`: why it is disconnected; null otherwise. */
@@ -43,44 +54,61 @@ const KEEP_WITHIN_MS = 5000;
 
 export class CacheBackend {
   readonly sharedCache: RedisSharedCache;
-  readonly state: StateSync;
+  readonly purges: PurgeLog;
+  readonly ttlControl: TtlControl;
   readonly #options: CacheBackendOptions;
   readonly #budget: RedisBudget;
-  readonly #watches: Readonly<Record<RedisRole, ConnectivityWatch>>;
+  readonly #reports: Readonly<Record<RedisRole, ConnectivityReport>>;
 
   /**
-   * Resolves once the messages of the other processes arrive, or as soon as it is clear that they can't now: a Redis that
-   * does not answer keeps no gateway from starting, and is joined when it comes back. Never rejects.
+   * Resolves once the journal was read, or as soon as it is clear that it can't be now: a Redis that does not answer keeps no
+   * gateway from starting, and is joined when it comes back. Never rejects.
    */
   static async open(options: CacheBackendOptions): Promise<CacheBackend> {
+    const { journal, bridge, state, cache: cacheLink, timers } = options;
     const cache = new CacheBackend(options);
-    const settled = Promise.all(Object.values(cache.#watches).map((watch) => watch.settled));
-    await withDeadline(settled, OPEN_WITHIN_MS, options.timers, () => undefined);
+    const joined = untilUp(state)
+      .then(() => journal.catchUp())
+      .then(() => bridge.look());
+    const links = [state.subscriber, cacheLink, cacheLink.subscriber];
+    const settled = Promise.allSettled([joined, ...links.map(untilUp)]);
+    await withDeadline(settled, OPEN_WITHIN_MS, timers, () => undefined);
+    for (const report of Object.values(cache.#reports)) report.update();
     return cache;
   }
 
   private constructor(options: CacheBackendOptions) {
-    const { state, cache, store } = options;
+    const { journal, state, cache, store, ttl, clock, timers, onHardPurge, onTtlEnd } = options;
     const names = new CacheNames(store);
     this.#options = options;
-    this.state = new StateSync(state, { ...options, onTtlChanged: (cacheClass) => this.keepLonger([cacheClass]) });
+    this.purges = new PurgeLog({ journal, clock, onHard: onHardPurge });
+    const onChanged = (cacheClass: CacheClass): Promise<void> => this.keepLonger([cacheClass]);
+    this.ttlControl = new TtlControl({ journal, policy: ttl, clock, timers, onEnd: onTtlEnd, onChanged });
     this.#budget = new RedisBudget({ ...options, names });
     this.sharedCache = new RedisSharedCache({
       ...options,
       names,
       budget: this.#budget,
       leaseMs: LEASE_MS,
-      purges: this.state.purges,
+      purges: this.purges,
       onBroken: (error) => {
         if (error instanceof UndecryptableError) options.onUndecryptable(error);
         else options.onFailed('decode', error);
       },
     });
-    // A Cluster answers if all of it does: the state lies at one of its nodes, and messages may come from any.
-    const lookAtState = async (): Promise<void> => {
-      await Promise.all([this.state.look(), state.kind === 'cluster' ? state.ping() : null]);
+    /** Whether messages were heard once: if not, the user may have no right to them. */
+    let hasHeard = false;
+    this.#reports = {
+      state: this.#report(state, {
+        isCurrent: () => {
+          hasHeard ||= state.subscriber.isUp();
+          return hasHeard && journal.isProven() && journal.waitFailure === null;
+        },
+        failure: () => journal.failure,
+        silence: () => journal.waitFailure,
+      }),
+      cache: this.#report(cache, { isCurrent: () => cache.subscriber.isUp() }),
     };
-    this.#watches = { state: this.#watch(state, lookAtState), cache: this.#watch(cache, () => cache.ping()) };
   }
 
   /**
@@ -93,38 +121,35 @@ export class CacheBackend {
     await withDeadline(kept, KEEP_WITHIN_MS, timers, () => undefined);
   }
 
-  /** Stops listening and looking. The links go on. */
+  /** Stops listening and looking. The journal and the links go on. */
   close(): void {
-    for (const watch of Object.values(this.#watches)) watch.close();
-    this.state.close();
+    for (const report of Object.values(this.#reports)) report.close();
+    this.ttlControl.close();
     this.#budget.close();
     this.sharedCache.close();
   }
 
-  #watch(link: RedisLink, look: () => Promise<void>): ConnectivityWatch {
-    const { clock, timers, onConnectivity, onFailed } = this.#options;
+  #report(
+    link: RedisLink,
+    about: Pick<ConnectivityReportOptions, 'isCurrent' | 'failure' | 'silence'>,
+  ): ConnectivityReport {
+    const { timers, onConnectivity } = this.#options;
     const { role } = link;
-    return new ConnectivityWatch({
+    return new ConnectivityReport({
       link,
-      look,
-      clock,
       timers,
-      onChange: (now, before, reason) => {
-        this.#suspendMemoryIfBehind();
-        // The purge log is up to date by now. Entries that others stored meanwhile have to be looked up too.
-        if (role === 'cache' && now === 'connected' && before === 'disconnected') {
-          this.sharedCache.recheck().catch((error: unknown) => onFailed('recheck', error));
-        }
-        onConnectivity(role, now, reason);
-      },
+      ...about,
+      onChange: (now, reason) => onConnectivity(role, now, reason),
     });
   }
+}
 
-  /** C8: changes of other processes must arrive here, unless Redis is down for all. */
-  #suspendMemoryIfBehind(): void {
-    const { memory } = this.#options;
-    const isBehind = Object.values(this.#watches).some(({ now }) => now === 'subscriptionLost');
-    if (isBehind) memory.suspend();
-    else memory.resume();
-  }
+/** Rejects if it turns out to be down. */
+async function untilUp(link: Pick<RedisLink, 'isUp' | 'onUp' | 'onDown'>): Promise<void> {
+  if (link.isUp()) return;
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const endings = [link.onUp(resolve), link.onDown(reject)];
+  await promise.finally(() => {
+    for (const end of endings) end();
+  });
 }

@@ -9,26 +9,14 @@ import { parseJson as parseExactJson } from '../../upstream/json.ts';
 import { RESOURCE_KINDS, type ResourceKind, RESOURCES } from '../../upstream/resources.ts';
 import type { Absent, Found } from '../../upstream/store.ts';
 import { classOf, Entry, type FetchStamp, type StoredEntry } from '../entry.ts';
-import type { Tagged } from '../purge-log.ts';
-import type { Tag } from '../purge-log.ts';
+import { type Tagged, tagSchema } from '../purge-log.ts';
 import { isOfKey } from '../request.ts';
-import { CACHE_CLASSES, TTL_NAMES, type TtlPolicy, type TtlState } from '../ttl-policy.ts';
+import { TTL_NAMES, type TtlPolicy, type TtlState } from '../ttl-policy.ts';
 import { type RecordCipher, UndecryptableError } from './encryption.ts';
 
 /** Goes up with every change that an older release could not read, together with KEY_VERSION in request.ts. */
 const ENTRY_VERSION = 2;
 const NO_BYTES = Buffer.alloc(0);
-
-const TAG_NAMES = ['workspace:', 'evaluation:', 'scorecard:', 'lists-of:'] as const;
-const CLASS_TAGS: ReadonlySet<string> = new Set(CACHE_CLASSES.map((name) => `class:${name}`));
-
-/** A tag of a stored entry, or of a purge. */
-export const tagSchema = z.custom<Tag>(
-  (value) =>
-    typeof value === 'string' &&
-    (value === 'all' || CLASS_TAGS.has(value) || TAG_NAMES.some((name) => value.startsWith(name))),
-  'expected a tag',
-);
 
 /** Null for what is not JSON of that form. */
 export function parseJson<S extends z.ZodType>(schema: S, text: string): z.output<S> | null {

@@ -6,13 +6,12 @@
  */
 import type { Clock } from '../../time/clock.ts';
 import type { Timers } from '../../time/timers.ts';
-import { SequenceMarks } from '../purge-log.ts';
+import { type PurgeLog, SequenceMarks } from '../purge-log.ts';
 import { keysOfEvaluation } from '../request.ts';
 import type { RedisSharedCache } from './redis-shared-cache.ts';
-import type { SharedPurgeLog } from './state-sync.ts';
 
 export interface PurgeSweepOptions {
-  readonly purges: SharedPurgeLog;
+  readonly purges: PurgeLog;
   readonly sharedCache: Pick<RedisSharedCache, 'measure' | 'delete' | 'countNames' | 'isUp'>;
   /** Whether this process is the one. */
   readonly isElected: () => boolean;
@@ -22,7 +21,7 @@ export interface PurgeSweepOptions {
 }
 
 const EVERY_MS = 5000;
-/** How often what was kept for too long is looked for. */
+/** How often purges are dropped that no copy is old enough for. */
 const DROP_EVERY_MS = 3_600_000;
 /** Keys deleted at a time. */
 const BATCH = 200;
@@ -74,8 +73,9 @@ export class PurgeSweep {
   }
 
   async #purgeSoftOnes(): Promise<void> {
-    const tags = this.#options.purges.tooManySoft();
-    if (tags.length > 0) await this.#options.purges.purge(tags, 'hard');
+    const { purges } = this.#options;
+    const tags = purges.table.tooManySoft();
+    if (tags.length > 0) await purges.purge(tags, 'hard');
   }
 
   /**
@@ -84,9 +84,11 @@ export class PurgeSweep {
    */
   async #forget(upTo: number): Promise<void> {
     const { purges, sharedCache, clock } = this.#options;
-    if (upTo <= purges.forgotten) return;
+    const nowMs = clock.nowMs();
+    const evaluations = purges.table.evaluationsUpTo(upTo);
+    const isToDrop = purges.last > 0 && upTo > 0 && nowMs - this.#droppedAtMs >= DROP_EVERY_MS;
+    if (evaluations.length === 0 && !isToDrop) return;
     const { history } = purges.epoch();
-    const evaluations = purges.evaluationsUpTo(upTo);
     for (let i = 0; i < evaluations.length; i += BATCH) {
       await Promise.all(
         evaluations
@@ -99,17 +101,16 @@ export class PurgeSweep {
           ),
       );
     }
-    const nowMs = clock.nowMs();
-    const isToDrop = nowMs - this.#droppedAtMs >= DROP_EVERY_MS;
     if (isToDrop) this.#droppedAtMs = nowMs;
-    if (purges.epoch().history === history) await purges.leave({ upTo, nowMs, isToDrop });
+    if (purges.epoch().history === history) await purges.forget(upTo);
   }
 
   /** One pass over the cache Redis for all purges so far whose keys are not known. */
   async #sweep(): Promise<void> {
     const { purges, sharedCache, timers } = this.#options;
-    const isDue = purges.lastBroad > purges.swept.sequence && purges.lastBroad === this.#due;
-    this.#due = purges.lastBroad;
+    const { lastBroad } = purges.table;
+    const isDue = lastBroad > purges.swept.upTo && lastBroad === this.#due;
+    this.#due = lastBroad;
     if (!isDue) return;
     const of = await sharedCache.countNames();
     let [batchAtMs, notedAtMs] = [performance.now(), Number.NEGATIVE_INFINITY];
@@ -117,7 +118,7 @@ export class PurgeSweep {
       if (this.#isClosed) throw new Error('the process ends');
       if (performance.now() - notedAtMs >= NOTE_EVERY_MS) {
         notedAtMs = performance.now();
-        await purges.noteSwept({ sequence: 0, entries: Math.min(passed, of), of });
+        await purges.noteSwept({ upTo: 0, entries: Math.min(passed, of), of });
       }
       const pauseMs = Math.min(MAX_PAUSE_MS, PAUSE_FACTOR * (performance.now() - batchAtMs));
       await new Promise<void>((resolve) => void timers.after(pauseMs, resolve));

@@ -7,9 +7,9 @@ import type { Clock } from '../../time/clock.ts';
 import { defineScript, runScript } from '../../redis/script.ts';
 import { largestOf } from '../../redis/value-limit.ts';
 import { redisSpan } from '../../tracing/spans.ts';
-import { type Keyed, type Measured, type StoredEntry, workspaceIn } from '../entry.ts';
+import { type Keyed, type Measured, type StoredEntry } from '../entry.ts';
 import type { MemoryTier } from '../memory-tier.ts';
-import { isPurged, LATE_MS, type Tag, type Tagged } from '../purge-log.ts';
+import { isPurged, LATE_MS, type PurgeLog, type Tag, type Tagged } from '../purge-log.ts';
 import { type Reader, workspaceSetOf } from '../reader.ts';
 import type {
   FlightInspection,
@@ -33,7 +33,6 @@ import {
   retentionOf,
 } from './entry-format.ts';
 import { FlightChannel, type FlightChannelOptions } from './flight-channel.ts';
-import type { SharedPurgeLog } from './state-sync.ts';
 import { ACQUIRE, type CallNames, failureSchema, type LeaseOptions, RedisLease } from './leases.ts';
 
 export interface RedisSharedCacheOptions
@@ -41,7 +40,7 @@ export interface RedisSharedCacheOptions
   readonly clock: Clock;
   readonly memory: MemoryTier;
   /** Until it was read once, nothing that is shared can be judged, nor anything added to it. */
-  readonly purges: Pick<SharedPurgeLog, 'isKnown' | 'epoch' | 'since' | 'forgotten' | 'noteSwept'>;
+  readonly purges: Pick<PurgeLog, 'isKnown' | 'epoch' | 'since' | 'forgotten' | 'noteSwept'>;
   /** Called for something in the place of an entry that can't be read. It counts as nothing. */
   readonly onBroken: (error: Error) => void;
 }
@@ -123,6 +122,10 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
 
   isUp(): boolean {
     return this.#options.cache.isUp();
+  }
+
+  isHeard(): boolean {
+    return this.#options.cache.subscriber.isUp() || !this.isUp();
   }
 
   async get(key: string): Promise<StoredEntry | null> {
@@ -224,7 +227,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
       passed += BATCH;
       await onBatch?.(passed);
     }
-    if (isDeleting && purges.epoch().history === history) await purges.noteSwept({ sequence, entries: 0, of: 0 });
+    if (isDeleting && purges.epoch().history === history) await purges.noteSwept({ upTo: sequence, entries: 0, of: 0 });
     return { entries, bytes, isComplete: true };
   }
 
@@ -289,17 +292,6 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     return { leaseLeftMs: leftOf(leaseMs), hasJustFailed: leftOf(failureMs) !== null };
   }
 
-  /**
-   * Drops from memory every entry of which Redis has a newer one: for the time in which this process could not be notified
-   * of what others stored. Rejects if Redis can't be asked any more.
-   */
-  async recheck(): Promise<void> {
-    const keys = this.#options.memory.keys();
-    for (let i = 0; i < keys.length; i += BATCH) {
-      await Promise.all(keys.slice(i, i + BATCH).map((key) => this.#recheck(key)));
-    }
-  }
-
   close(): void {
     this.#channel.close();
   }
@@ -312,14 +304,6 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
       replacedAtMs: Buffer.isBuffer(replacedAtMs) ? Number(replacedAtMs.toString()) : null,
       negative: await decodeEntry(place, [negative]),
     };
-  }
-
-  async #recheck(key: string): Promise<void> {
-    const { cache: link, memory, names, onBroken } = this.#options;
-    const meta = await link.run((client) => client.hget(names.of(key).entry, 'meta'));
-    const shared = meta === null ? null : decodeTagged(meta, onBroken);
-    if (shared === null) return;
-    memory.deleteOlder(key, { filledAtMs: shared.requestedAtMs, workspaceId: workspaceIn(shared) });
   }
 
   #placeOf(key: string): EntryReading {

@@ -737,7 +737,7 @@ describe('purges', () => {
     const alone = world.process({ alone: true });
     const [seen] = await readAll([alone, aReader(A)]);
     await world.purges.purge(['evaluation:ev_1'], 'hard');
-    world.purges.forget(world.purges.epoch().sequence);
+    await world.purges.forget(world.purges.epoch().sequence);
     await world.calls[0]?.found(A);
     expect(seen).toMatchObject({ what: 'A title', isKept: false });
     expect(alone.memory.peek(REQUEST.key)).toBeUndefined();

@@ -3,7 +3,8 @@ import { expect, test } from 'vitest';
 import { Entry } from '../../../src/cache/entry.ts';
 import { hash32 } from '../../../src/cache/request.ts';
 import { type Freshness, freshnessOf, jitterOf, plan } from '../../../src/cache/plan.ts';
-import { MemoryPurgeLog, type PurgeMode } from '../../../src/cache/purge-log.ts';
+import type { PurgeMode } from '../../../src/cache/purge-log.ts';
+import { purgesAlone } from '../../support/purges.ts';
 import type { CacheTtl } from '../../../src/cache/ttl-policy.ts';
 import { systemClock } from '../../../src/time/clock.ts';
 
@@ -14,7 +15,7 @@ function at(
   ageMs: number,
   { times = TIMES, purge = null, keyHash = 0 }: { times?: CacheTtl; purge?: PurgeMode | null; keyHash?: number } = {},
 ): Freshness {
-  const epoch = new MemoryPurgeLog(systemClock).epoch();
+  const epoch = purgesAlone(systemClock).epoch();
   const entry = new Entry({ kind: 'found', record: {}, etag: null, bytes: 1 }, 0);
   const stored = { kind: 'rubric', entry, tags: ['all'], epoch, receivedAtMs: 0 } as const;
   return freshnessOf(keyHash, stored, { ttl: { of: () => times }, purges: { since: () => purge } }, ageMs);
@@ -63,7 +64,7 @@ test('a clock that differs by two seconds makes no entry younger than new', () =
 });
 
 test('C9: the age of an entry from the future is unknown, and stays so; it has just become stale when that is seen', () => {
-  const epoch = new MemoryPurgeLog(systemClock).epoch();
+  const epoch = purgesAlone(systemClock).epoch();
   const entry = new Entry({ kind: 'found', record: {}, etag: null, bytes: 1 }, 3_600_000);
   const stored = { kind: 'rubric', entry, tags: ['all'], epoch, receivedAtMs: 3_600_000 } as const;
   const policy = { ttl: { of: () => TIMES }, purges: { since: () => null } };
@@ -82,7 +83,7 @@ test('a soft purge makes a fresh entry stale at once, and an old one no younger'
 });
 
 test('a stale copy is served while one refresh runs, and without any during maintenance', () => {
-  const epoch = new MemoryPurgeLog(systemClock).epoch();
+  const epoch = purgesAlone(systemClock).epoch();
   const entry = new Entry({ kind: 'found', record: {}, etag: null, bytes: 1 }, 0);
   const stored = { kind: 'rubric', entry, tags: ['all'], epoch, receivedAtMs: 0 } as const;
   const copy = { stored, tier: 'memory', ...at(100_000) } as const;

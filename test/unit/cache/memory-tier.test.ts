@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { Entry, negativeEntry, type StoredEntry } from '../../../src/cache/entry.ts';
 import { MemoryTier } from '../../../src/cache/memory-tier.ts';
-import { MemoryPurgeLog } from '../../../src/cache/purge-log.ts';
+import { purgesAlone } from '../../support/purges.ts';
 import type { Reader } from '../../../src/cache/reader.ts';
 import { recordRequest } from '../../../src/cache/request.ts';
 import type { RecordKind } from '../../../src/upstream/resources.ts';
@@ -10,7 +10,7 @@ import { ManualClock } from '../../support/manual-clock.ts';
 import { WORKSPACE_A, WORKSPACE_B } from '../../support/records.ts';
 
 const CLOCK = new ManualClock();
-const STAMP = { epoch: new MemoryPurgeLog(CLOCK).epoch(), requestedAtMs: 1, receivedAtMs: 1 };
+const STAMP = { epoch: purgesAlone(CLOCK).epoch(), requestedAtMs: 1, receivedAtMs: 1 };
 const OWNER: Reader = { requestId: 'r', keyId: 'owner', workspaceIds: [WORKSPACE_A] };
 const OTHER: Reader = { requestId: 'r', keyId: 'other', workspaceIds: [WORKSPACE_B] };
 

@@ -1,49 +1,24 @@
-/** The purge log in Redis as one process knows it, and what follows hard purges in the background. */
+/** What follows hard purges in the background. */
 import { expect, test, vi } from 'vitest';
 import { PurgeSweep } from '../../../src/cache/redis/purge-sweep.ts';
 import type { RedisSharedCache } from '../../../src/cache/redis/redis-shared-cache.ts';
-import { StateStore } from '../../../src/cache/redis/state-scripts.ts';
-import { SharedPurgeLog } from '../../../src/cache/redis/state-sync.ts';
+import { PurgeLog } from '../../../src/cache/purge-log.ts';
+import { MemoryJournal } from '../../../src/journal/memory-journal.ts';
 import { FakeTime } from '../../support/flight-world.ts';
 
 const ROUND_MS = 5000;
-const PURGES = ['AAAAAAAAAAAA ["hard",["class:list"]]', 'BBBBBBBBBBBB ["hard",["workspace:w1"]]'] as const;
-
-const down = (): Promise<never> => Promise.reject(new Error('Redis is gone'));
-
-/** A log that has read these purges, and nothing since: Redis is gone. */
-function createLog(): SharedPurgeLog {
-  const log = new SharedPurgeLog(new StateStore({ kind: 'single', db: 0, run: down }), down, () => undefined);
-  log.adopt({
-    history: 'one',
-    sequence: PURGES.length,
-    floor: 0,
-    purges: [...PURGES],
-    ttlVersion: '',
-    ttls: null,
-    maintenance: '',
-    kept: new Map(),
-    forgotten: 0,
-    lost: 0,
-    swept: { sequence: 0, entries: 0, of: 0 },
-    head: [],
-    last: PURGES[1],
-  });
+/** As if others held copies too. */
+async function createLog(time: FakeTime): Promise<PurgeLog> {
+  const log = new PurgeLog({ journal: new MemoryJournal(), clock: time });
+  await log.purge(['class:list'], 'hard');
+  await log.purge(['workspace:w1'], 'hard');
   return log;
 }
-
-test('a message that comes late or twice changes nothing', () => {
-  const log = createLog();
-  expect(log.append('one', 1, PURGES[0])).toBe(true);
-  expect(log.known).toEqual({ history: 'one', sequence: 2, lastId: 'BBBBBBBBBBBB ' });
-  expect(log.since({ history: 'one', sequence: 1 }, ['class:list'])).toBeNull();
-  expect(log.since({ history: 'one', sequence: 1 }, ['workspace:w1'])).toBe('hard');
-});
 
 const ALL = { entries: 0, bytes: 0, isComplete: true };
 
 /** The rounds of one process. Those in `failing` can not count the names in Redis; a pass has that many batches. */
-function createSweep({ failing = 0, batches = 0 } = {}) {
+async function createSweep({ failing = 0, batches = 0 } = {}) {
   const time = new FakeTime();
   const failed = vi.fn<(error: unknown) => void>();
   let [passes, batchesDone, failuresLeft] = [0, 0, failing];
@@ -57,7 +32,7 @@ function createSweep({ failing = 0, batches = 0 } = {}) {
     if (failuresLeft >= 0) throw new Error('Redis is gone');
     return 1;
   };
-  const purges = createLog();
+  const purges = await createLog(time);
   vi.spyOn(purges, 'noteSwept').mockResolvedValue();
   const sweep = new PurgeSweep({
     purges,
@@ -72,7 +47,7 @@ function createSweep({ failing = 0, batches = 0 } = {}) {
 }
 
 test('C6: bytes are deleted a round after the purge was seen, for its own request may do that still', async () => {
-  const { time, done } = createSweep();
+  const { time, done } = await createSweep();
   await time.advance(ROUND_MS);
   expect(done().passes).toBe(0);
   await time.advance(ROUND_MS);
@@ -80,7 +55,7 @@ test('C6: bytes are deleted a round after the purge was seen, for its own reques
 });
 
 test('C6: a round that failed is reported, and the next one tries again', async () => {
-  const { time, done } = createSweep({ failing: 1 });
+  const { time, done } = await createSweep({ failing: 1 });
   await time.advance(2 * ROUND_MS);
   expect(done()).toMatchObject({ passes: 0, failures: 1 });
   await time.advance(ROUND_MS);
@@ -88,7 +63,7 @@ test('C6: a round that failed is reported, and the next one tries again', async 
 });
 
 test('a process that ends ends its pass, and has no further round', async () => {
-  const { time, sweep, done } = createSweep({ batches: 10 });
+  const { time, sweep, done } = await createSweep({ batches: 10 });
   await time.advance(2 * ROUND_MS);
   // The first batch is over, and the pass pauses.
   sweep.close();

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { MemoryTier } from '../../../src/cache/memory-tier.ts';
 import { erase, type Fleet } from '../../../src/cache/erase.ts';
-import { MemoryPurgeLog } from '../../../src/cache/purge-log.ts';
+import { purgesAlone } from '../../support/purges.ts';
 import { KeyStateError } from '../../../src/keys/key.ts';
 import { Audit } from '../../../src/operations/audit.ts';
 import { AdminError, type Change, makeChange, PartlyMadeError } from '../../../src/operations/errors.ts';
@@ -70,7 +70,7 @@ test('an erasure that loses Redis after its purge was made is not said to be not
     },
   };
   const time = new FakeTime();
-  const purges = new MemoryPurgeLog(time, () => undefined);
+  const purges = purgesAlone(time, () => undefined);
   const parts = { memory: new MemoryTier({ maxBytes: 1_000_000, clock: time }), shared: null, purges, fleet };
   const { answer, noted } = await change(() => erase('evaluation:ev_1', [], parts));
   expect(purges.epoch().sequence).toBe(1);

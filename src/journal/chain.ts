@@ -1,0 +1,60 @@
+/** Whether what is read from the journal follows what this process knows. Pure: no I/O, no clock. */
+import type { Position } from './journal.ts';
+
+/** A position with the random word of its event, by which two events are told apart that came to have the same number. */
+export interface Place extends Position {
+  readonly word: string;
+}
+
+/** An event as the stream holds it. */
+export interface Entry {
+  readonly sequence: number;
+  readonly word: string;
+  /** The word of the event before it. */
+  readonly after: string;
+  readonly text: string;
+}
+
+/**
+ * - `next`: it is the one after the place
+ * - `known`: it was applied before
+ * - `broken`: events between them are missing, or the place is not in that journal: they were cut off or lost
+ */
+export function follow(place: Place, entry: Entry): 'next' | 'known' | 'broken' {
+  if (entry.sequence < place.sequence) return 'known';
+  if (entry.sequence === place.sequence) return entry.word === place.word ? 'known' : 'broken';
+  return entry.sequence === place.sequence + 1 && entry.after === place.word ? 'next' : 'broken';
+}
+
+/** What the stream and the hash beside it say of the end of the journal; null for what is not there. */
+export interface End {
+  readonly history: string | null;
+  readonly last: string | null;
+  readonly newest: Pick<Entry, 'sequence' | 'word'> | null;
+}
+
+/**
+ * - `reached`: nothing follows the place
+ * - `further`: there are newer events, or it can't be said without looking at more
+ * - `lost`: the two contradict each other, or what this process knows
+ */
+export function compareEnd(place: Place, { history, last, newest }: End): 'reached' | 'further' | 'lost' {
+  if (newest === null || history !== place.history) return 'lost';
+  if (last !== `${newest.sequence} ${newest.word}` || newest.sequence < place.sequence) return 'lost';
+  if (newest.sequence > place.sequence) return 'further';
+  return newest.word === place.word ? 'reached' : 'lost';
+}
+
+/** Since when everything is known that was appended by then, in milliseconds of a clock that never goes back. */
+export class Proof {
+  #atMs = Number.NEGATIVE_INFINITY;
+
+  get atMs(): number {
+    return this.#atMs;
+  }
+
+  /** A question that was sent then has shown that nothing is missing. An answer that comes late changes nothing. */
+  note(sentAtMs: number): void {
+    this.#atMs = Math.max(this.#atMs, sentAtMs);
+  }
+}

@@ -1,0 +1,112 @@
+/** Events and what they leave, as they are kept in Redis. What is read back is checked: another release may have written it. */
+import { z } from 'zod';
+import type { Entry } from './chain.ts';
+import type { JournalEvent, LastPurge, Snapshot, TimeOverride } from './journal.ts';
+
+/** JavaScript can write it as a date. */
+const timeMs = z.int().min(0).max(8.64e15);
+const count = z.int().nonnegative();
+const from03 = z.string().optional();
+const overrides = z.array(z.object({ name: z.string(), ms: z.number(), untilMs: timeMs.nullable() }));
+const maintenance = z.object({ sinceMs: timeMs, untilMs: timeMs, by: z.string() });
+
+const eventSchema = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('purge'), tags: z.array(z.string()), mode: z.enum(['soft', 'hard']), from03 }),
+  z.object({ kind: z.literal('moved'), key: z.string(), workspaces: z.array(z.string()), fetchedAtMs: timeMs }),
+  z.object({ kind: z.literal('times'), class: z.string(), overrides }),
+  z.object({ kind: z.literal('maintenance'), maintenance: maintenance.nullable() }),
+  z.object({ kind: z.literal('keys'), hashes: z.array(z.string()).nullable(), from03 }),
+  z.object({ kind: z.literal('forgotten'), upTo: count }),
+  z.object({ kind: z.literal('swept'), upTo: count, entries: count, of: count }),
+]) satisfies z.ZodType<JournalEvent>;
+
+const KINDS: ReadonlySet<string> = new Set(eventSchema.options.map(({ shape }) => shape.kind.value));
+const ofAnyKind = z.looseObject({ kind: z.string() });
+/** What can't be read may purge anything: another release may know more. */
+const ANY_PURGE: JournalEvent = { kind: 'purge', tags: ['all'], mode: 'hard' };
+
+/**
+ * Null for the entry that begins a history, and for a kind that another release knows: it changes nothing that this one keeps.
+ * Anything else that can't be read is taken for a purge of everything.
+ */
+export function readEvent(text: string): JournalEvent | null {
+  if (text === '') return null;
+  const value = parsed(text);
+  const event = eventSchema.safeParse(value).data;
+  if (event !== undefined) return event;
+  const other = ofAnyKind.safeParse(value).data;
+  return other === undefined || KINDS.has(other.kind) ? ANY_PURGE : null;
+}
+
+/** Null for what is not JSON. */
+export function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** The field that an event replaces, and its value there; empty for none. Null for an event that replaces nothing. */
+export function registerOf(event: JournalEvent): { readonly field: string; readonly value: string } | null {
+  if (event.kind === 'times') {
+    return {
+      field: `times:${event.class}`,
+      value: event.overrides.length === 0 ? '' : JSON.stringify(event.overrides),
+    };
+  }
+  if (event.kind !== 'maintenance') return null;
+  return { field: 'maintenance', value: event.maintenance === null ? '' : JSON.stringify(event.maintenance) };
+}
+
+/** An entry of the stream: its id, and its fields and values in turn, in the order in which they are written. */
+const entrySchema = z
+  .tuple([
+    z.string().regex(/^\d+-0$/),
+    z.tuple([z.literal('word'), z.string(), z.literal('after'), z.string(), z.literal('event'), z.string()]),
+  ])
+  .transform(([id, [, word, , after, , text]]): Entry => ({ sequence: Number.parseInt(id, 10), word, after, text }));
+
+export const entriesSchema = z.array(entrySchema);
+
+/** Fields and values in turn, as a script returns a hash. */
+const fieldsSchema = z.array(z.string()).transform((pairs): ReadonlyMap<string, string> => {
+  const names = pairs.filter((_, index) => index % 2 === 0);
+  return new Map(names.map((name, index) => [name, pairs[2 * index + 1] ?? '']));
+});
+
+const placeParts = [z.string(), z.coerce.number().int().nonnegative(), z.string()] as const;
+export const lookSchema = z
+  .tuple([...placeParts, z.enum(['', 'joined', 'trimmed', 'lost']), entriesSchema, fieldsSchema])
+  .transform(([history, sequence, word, because, entries, fields]) => ({
+    place: { history, sequence, word },
+    because,
+    entries,
+    fields,
+  }));
+/** The place of the end, and what the script returned besides. */
+export const changeSchema = z
+  .tuple([...placeParts], z.unknown())
+  .transform(([history, sequence, word, ...results]) => ({ place: { history, sequence, word }, results }));
+
+/** What the hash holds beside the place. What can't be read counts as not set. */
+export function readSnapshot(fields: ReadonlyMap<string, string>): Omit<Snapshot, 'because' | 'position'> {
+  const purges = new Map<string, LastPurge>();
+  const times = new Map<string, readonly TimeOverride[]>();
+  for (const [field, value] of fields) {
+    const [, kind, name = ''] = /^(purge|times):(.*)$/s.exec(field) ?? [];
+    if (kind === 'purge') {
+      const [soft = 0, hard = 0] = value.split(' ').map(Number);
+      purges.set(name, { soft, hard });
+    }
+    if (kind === 'times') times.set(name, overrides.safeParse(parsed(value)).data ?? []);
+  }
+  const [upTo = 0, entries = 0, of = 0] = (fields.get('swept') ?? '0').split(' ').map(Number);
+  return {
+    purges,
+    times,
+    forgotten: Number(fields.get('forgotten') ?? 0),
+    swept: { upTo, entries, of },
+    maintenance: maintenance.safeParse(parsed(fields.get('maintenance') ?? '')).data ?? null,
+  };
+}

@@ -1,0 +1,116 @@
+/**
+ * Everything that all processes must know, in one order: purges, records that have moved, times, maintenance, changes of
+ * keys. A process that knows its position gets every event after it, in order, once.
+ *
+ * The journal is the news; the truth is beside it. With Redis the script that appends an event also writes what it leaves:
+ * the last purges of each tag, the times, the maintenance, the key records. So a newcomer needs no history, and old events
+ * may be cut off. Without Redis there is one process, which has all of it (memory-journal.ts).
+ */
+
+/** A place in the journal. Places of different histories can't be compared. */
+export interface Position {
+  /** A random word. Another one whenever Redis has lost events. */
+  readonly history: string;
+  /** The number of the last event; numbers only grow. */
+  readonly sequence: number;
+}
+
+export interface EventsByKind {
+  /** Tags are purged. */
+  readonly purge: { readonly tags: readonly string[]; readonly mode: 'soft' | 'hard' } & From03;
+  /**
+   * The store has disowned a record for these workspaces: it has moved, or is gone. Copies filed under them from fetches that
+   * began before `fetchedAtMs` (Unix milliseconds) end.
+   */
+  readonly moved: { readonly key: string; readonly workspaces: readonly string[]; readonly fetchedAtMs: number };
+  /** All times of a class that operators have set are these now. */
+  readonly times: { readonly class: string; readonly overrides: readonly TimeOverride[] };
+  readonly maintenance: { readonly maintenance: MaintenancePeriod | null };
+  /** The records of these keys have changed; null for more than an event can name. */
+  readonly keys: { readonly hashes: readonly string[] | null } & From03;
+  /** Hard purges of evaluations up to that event are forgotten: no copy from before is left anywhere. */
+  readonly forgotten: { readonly upTo: number };
+  /** How far the bytes of purged copies are deleted: up to that event; a pass has looked at `entries` of `of` names. */
+  readonly swept: { readonly upTo: number; readonly entries: number; readonly of: number };
+}
+
+/** Of an event that was taken over from 0.3: its place there (bridge-0.3.ts). */
+interface From03 {
+  readonly from03?: string | undefined;
+}
+
+export interface TimeOverride {
+  readonly name: string;
+  readonly ms: number;
+  /** Unix milliseconds; null for no end. */
+  readonly untilMs: number | null;
+}
+
+export interface MaintenancePeriod {
+  /** Unix milliseconds. */
+  readonly sinceMs: number;
+  readonly untilMs: number;
+  readonly by: string;
+}
+
+export type EventKind = keyof EventsByKind;
+export type EventOf<K extends EventKind> = { readonly kind: K } & EventsByKind[K];
+export type JournalEvent = { [K in EventKind]: EventOf<K> }[EventKind];
+
+/** The last purges of a tag, by the numbers of their events; 0 for none. */
+export interface LastPurge {
+  readonly soft: number;
+  readonly hard: number;
+}
+
+/** What all events up to a position have left. */
+export interface Snapshot {
+  /**
+   * Why the process could not go on from its own position:
+   * - `joined`: it had none yet
+   * - `trimmed`: the events that follow it are cut off
+   * - `lost`: Redis has lost events, so a new history has begun
+   */
+  readonly because: 'joined' | 'trimmed' | 'lost';
+  readonly position: Position;
+  readonly purges: ReadonlyMap<string, LastPurge>;
+  readonly forgotten: number;
+  readonly swept: EventsByKind['swept'];
+  /** By class. A class without overrides may be left out. */
+  readonly times: ReadonlyMap<string, readonly TimeOverride[]>;
+  readonly maintenance: MaintenancePeriod | null;
+}
+
+/** Applied synchronously, in order, once in every process. */
+export type Apply<K extends EventKind> = (event: EventOf<K>, position: Position) => void;
+
+export interface Journal {
+  /** Of the last event that was applied here. */
+  readonly position: Position;
+  /** Whether it was ever read. Before that nothing that is shared can be judged. */
+  readonly isJoined: boolean;
+  /**
+   * Whether it is proven that nothing was missed for the last 900 ms. Asked before each use of a copy, so a process that was
+   * held up finds out that it was.
+   */
+  isProven(): boolean;
+  /**
+   * To be awaited before copies in memory are used (C8: while Redis answers, memory is used only with proof): looks at Redis
+   * first if there is no proof. Null if they may be used at once: there is proof, or Redis does not answer, so nothing changes
+   * there either. Never rejects.
+   */
+  prove(): Promise<void> | null;
+  /**
+   * Appends an event. Resolves with true once it is in the journal and applied here. `times` and `maintenance` replace what
+   * this process knows: if that has changed meanwhile nothing is appended, and it resolves with false once the change is applied
+   * here. Works on a full Redis (C6b: purge and revocation work there). Rejects with NotSentError if it was certainly not
+   * appended; after any other rejection it may have been.
+   */
+  append(event: JournalEvent): Promise<boolean>;
+  /** Returns a function that ends it. */
+  on<K extends EventKind>(kind: K, apply: Apply<K>): () => void;
+  /** Called with what replaces all that was applied before. Copies in memory from before can't be judged any more. */
+  onSnapshot(listener: (snapshot: Snapshot) => void): () => void;
+  /** Once it resolves, all is applied here that was appended before the call. Rejects if Redis does not answer. */
+  catchUp(): Promise<void>;
+}

@@ -1,0 +1,264 @@
+/**
+ * The journal of processes over one Redis: a stream, and a hash of what all events have left (scripts.ts). Each process waits
+ * for the next event in a blocked read on a connection of its own. A reply proves that nothing is missing up to the moment when
+ * its command was sent; so the read is message, catch-up, heartbeat and proof in one.
+ *
+ * An event is in force in every process within milliseconds. How that can fail, and what bounds it:
+ * - The blocked read gets no reply (its connection is lost, or delivers nothing), or the process itself was held up: after 900 ms
+ *   without proof (`isProven`) nothing in memory is used before a look at Redis, on the connection for commands, has shown that
+ *   nothing is missing (C8: while Redis answers, memory is used only with proof).
+ * - Redis does not answer: nobody can append, and memory stays usable. Only a process that Redis alone cannot reach misses
+ *   what others append, until it reaches Redis; then its first look comes before it trusts anything.
+ * - The events after a process's position are cut off, because it was stopped for long: it reads what all have left, and drops
+ *   its memory.
+ * - Redis has lost events: it was emptied, has evicted or lost one of the two names, was restored from an old copy, or lost its
+ *   last writes in a failover. Stream, hash and what a process knows then contradict each other, which each append and each
+ *   look notices, a waiting process within 250 ms. The first to notice begins a new history, in which everything from before
+ *   counts as purged. If all processes that knew the lost events have ended, nobody can notice.
+ */
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { Clock } from '../time/clock.ts';
+import type { Timers } from '../time/timers.ts';
+import { afterChange, type RedisLink } from '../redis/connection.ts';
+import { oneAtATime } from '../redis/connectivity.ts';
+import type { BlockingConnection } from '../redis/blocking-connection.ts';
+import { refusalOf } from '../redis/refusal.ts';
+import { type RedisScript, runScript, type ScriptArgument } from '../redis/script.ts';
+import { compareEnd, type Entry, follow, type Place, Proof } from './chain.ts';
+import { changeSchema, entriesSchema, lookSchema, readEvent, readSnapshot, registerOf } from './events.ts';
+import type { Apply, EventKind, Journal, JournalEvent, Position, Snapshot } from './journal.ts';
+import { Listeners } from './listeners.ts';
+import { APPEND, JOURNAL_KEYS, LOOK, STATE_KEY, STREAM_KEY } from './scripts.ts';
+
+/** Longest time without proof that nothing was missed. */
+const PROOF_HOLDS_MS = 900;
+/** How long one read waits for an event. */
+const BLOCK_MS = 250;
+/** Events in one reply. */
+const BATCH = 1000;
+/** Before the next try while the connection for the blocked read is not there. */
+const RETRY_MS = 100;
+const WORD_BYTES = 9;
+
+export interface RedisJournalOptions {
+  /** To the state Redis. It stays its owner's to close, after the journal. */
+  readonly link: RedisLink;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  /** Called when Redis has lost events that this process knows. */
+  readonly onLost: () => void;
+}
+
+/** A field of the hash beside the stream, its value (empty for none) and the value that is replaced. */
+export interface Replaced {
+  readonly field: string;
+  readonly value: string;
+  readonly replaced: string;
+}
+
+export class RedisJournal implements Journal {
+  readonly #options: RedisJournalOptions;
+  readonly #tail: BlockingConnection;
+  readonly #listeners = new Listeners();
+  readonly #proof = new Proof();
+  /** The registers as this process knows them: what an event that replaces one is worked out from. */
+  readonly #registers = new Map<string, string>();
+  readonly #stopLooking: () => void;
+  // Until Redis was reached this process has a history of its own, which nobody else trusts.
+  #place: Place = { history: `alone-${randomUUID()}`, sequence: 0, word: '' };
+  #isJoined = false;
+  #failure: unknown = null;
+  #waitFailure: unknown = null;
+  #isClosed = false;
+
+  constructor(options: RedisJournalOptions) {
+    this.#options = options;
+    this.#tail = options.link.openBlocking('journal', BLOCK_MS);
+    // If it fails, the next read without proof looks again.
+    this.#stopLooking = options.link.onUp(() => void this.catchUp().catch(() => undefined));
+    void this.#follow();
+  }
+
+  get position(): Position {
+    const { history, sequence } = this.#place;
+    return { history, sequence };
+  }
+
+  get isJoined(): boolean {
+    return this.#isJoined;
+  }
+
+  /** Why the last look at Redis failed; null if it did not. */
+  get failure(): unknown {
+    return this.#failure;
+  }
+
+  /** Why Redis refused the last wait for an event; null if it did not. */
+  get waitFailure(): unknown {
+    return this.#waitFailure;
+  }
+
+  isProven(): boolean {
+    return this.#nowMs() - this.#proof.atMs <= PROOF_HOLDS_MS;
+  }
+
+  prove(): Promise<void> | null {
+    if (this.isProven() || !this.#options.link.isUp()) return null;
+    // If Redis does not answer after all, memory stays usable.
+    return this.catchUp().catch(() => undefined);
+  }
+
+  on<K extends EventKind>(kind: K, apply: Apply<K>): () => void {
+    return this.#listeners.on(kind, apply);
+  }
+
+  onSnapshot(listener: (snapshot: Snapshot) => void): () => void {
+    return this.#listeners.onSnapshot(listener);
+  }
+
+  /** `also`: a field beside the journal that is replaced in the same step, or nothing is appended. */
+  async append(event: JournalEvent, also: readonly Replaced[] = []): Promise<boolean> {
+    const text = JSON.stringify(event);
+    const register = registerOf(event);
+    const own = register === null ? [] : [{ ...register, replaced: this.#registers.get(register.field) ?? '' }];
+    const args = [...own, ...also].flatMap(({ field, value, replaced }) => [field, value, replaced]);
+    const [isAppended] = await this.run(APPEND, text, { keys: [], args: [text, ...args] });
+    return isAppended === 1;
+  }
+
+  /** What events that replace a field of the hash have left there, as far as this process knows. */
+  registers(): ReadonlyMap<string, string> {
+    return this.#registers;
+  }
+
+  /**
+   * Runs a script that may append that event. Resolves with what it returned beside its place, once everything up to there is
+   * applied here. Rejects as `append` does.
+   */
+  async run(
+    script: RedisScript,
+    text: string,
+    { keys, args }: { readonly keys: readonly string[]; readonly args: readonly ScriptArgument[] },
+  ): Promise<readonly unknown[]> {
+    const { asked, next } = this.#ask();
+    const call = { keys: [...JOURNAL_KEYS, ...keys], args: [asked, ...args] };
+    const { place, results } = changeSchema.parse(await runScript(this.#options.link, script, call));
+    const { history, word, sequence } = this.#place;
+    const isNext = place.word === next && place.history === history && place.sequence === sequence + 1;
+    // The word before it is the caller's: the script has compared them.
+    if (isNext) this.#apply([{ sequence: place.sequence, word: next, after: word, text }]);
+    else if (place.word !== word || place.history !== history) await afterChange(() => this.catchUp());
+    return results;
+  }
+
+  /** One look at a time, so that no reply is adopted after a later one. */
+  readonly catchUp = oneAtATime(async () => {
+    try {
+      await this.#look();
+      this.#failure = null;
+    } catch (error) {
+      this.#failure = error;
+      throw error;
+    }
+  });
+
+  /** Follows no more. */
+  close(): void {
+    this.#isClosed = true;
+    this.#stopLooking();
+    this.#tail.close();
+  }
+
+  async #look(): Promise<void> {
+    const sentAtMs = this.#nowMs();
+    const { asked } = this.#ask();
+    const reply = await runScript(this.#options.link, LOOK, { keys: JOURNAL_KEYS, args: [asked] });
+    const { place, because, entries, fields } = lookSchema.parse(reply);
+    if (because !== '') this.#restore(place, because, fields);
+    // Meanwhile the place may have moved on, and some of these are known.
+    else if (!this.#apply(entries)) throw new Error('the journal has changed during a look at it');
+    this.#proof.note(sentAtMs);
+  }
+
+  /** Waits for the next events, for ever. */
+  async #follow(): Promise<void> {
+    while (!this.#isClosed) {
+      try {
+        await this.#followOnce();
+        this.#waitFailure = null;
+      } catch (error) {
+        // A connection that is lost comes back; a refusal stays.
+        this.#waitFailure = refusalOf(error, this.#options.link)?.kind === 'forbidden' ? error : null;
+        // By looks alone a process follows late. The link finds out by them what Redis refuses, and reports it.
+        if (this.#waitFailure !== null) await this.catchUp().catch(() => undefined);
+        const pauseMs = this.#waitFailure === null ? RETRY_MS : BLOCK_MS;
+        await new Promise<void>((resolve) => void this.#options.timers.after(pauseMs, resolve));
+      }
+    }
+  }
+
+  async #followOnce(): Promise<void> {
+    if (!this.#isJoined) await this.catchUp();
+    const after = `${this.#place.sequence}-0`;
+    const sentAtMs = this.#nowMs();
+    const reply = await this.#tail.run((client) =>
+      client.xread('COUNT', BATCH, 'BLOCK', BLOCK_MS, 'STREAMS', STREAM_KEY, after),
+    );
+    const [stream] = reply ?? [];
+    if (stream === undefined) return this.#compareEnd();
+    const entries = entriesSchema.parse(stream[1]);
+    if (!this.#apply(entries)) await this.catchUp();
+    else if (entries.length < BATCH) this.#proof.note(sentAtMs);
+  }
+
+  /** No event came: either there was none, or the stream is not the one that this process knows. */
+  async #compareEnd(): Promise<void> {
+    const sentAtMs = this.#nowMs();
+    const [[history = null, last = null], newest] = await this.#tail.run((client) =>
+      Promise.all([client.hmget(STATE_KEY, 'history', 'last'), client.xrevrange(STREAM_KEY, '+', '-', 'COUNT', 1)]),
+    );
+    const [entry = null] = entriesSchema.parse(newest);
+    const end = compareEnd(this.#place, { history, last, newest: entry });
+    if (end === 'reached') this.#proof.note(sentAtMs);
+    if (end === 'lost') await this.catchUp();
+  }
+
+  /** False if they do not follow the place. */
+  #apply(entries: readonly Entry[]): boolean {
+    for (const entry of entries) {
+      const step = follow(this.#place, entry);
+      if (step === 'broken') return false;
+      if (step === 'known') continue;
+      this.#place = { history: this.#place.history, sequence: entry.sequence, word: entry.word };
+      const event = readEvent(entry.text);
+      if (event === null) continue;
+      const register = registerOf(event);
+      if (register !== null) this.#registers.set(register.field, register.value);
+      this.#listeners.apply(event, this.position);
+    }
+    return true;
+  }
+
+  #restore(place: Place, because: Snapshot['because'], fields: ReadonlyMap<string, string>): void {
+    this.#place = place;
+    this.#isJoined = true;
+    this.#registers.clear();
+    for (const [field, value] of fields) {
+      if (field.startsWith('times:') || field === 'maintenance') this.#registers.set(field, value);
+    }
+    const { history, sequence } = place;
+    this.#listeners.restore({ because, position: { history, sequence }, ...readSnapshot(fields) });
+    if (because === 'lost') this.#options.onLost();
+  }
+
+  /** What this process knows, for a script, with the word of the event that it may append. */
+  #ask(): { readonly asked: string; readonly next: string } {
+    const next = randomBytes(WORD_BYTES).toString('base64url');
+    const asked = JSON.stringify({ ...this.#place, isJoined: this.#isJoined, begin: randomUUID(), next });
+    return { asked, next };
+  }
+
+  #nowMs(): number {
+    return this.#options.clock.nowMicros() / 1000;
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * The journal in Redis, in the slot of the key registry:
+ * - `journal`: a stream. Entry `n-0` is event n: `word`, a random one; `after`, the word of event n - 1; `event`, JSON.
+ * - `state`: a hash, what all events have left: `history`, a random word; `last`, number and word of the last event;
+ *   `purge:TAG`, numbers of the last soft and hard purge and when that was; `forgotten` and `swept`, as the events have
+ *   them; `times:CLASS` and `maintenance`, JSON.
+ *
+ * Each script first compares stream, hash and what the caller knows. If they contradict each other, Redis has lost events: it
+ * was emptied, evicted one of the two, was restored from an old copy, or lost its last writes in a failover. Nobody can say
+ * any more what was purged, so a new history begins, in which everything from before counts as purged.
+ *
+ * Each change works on a Redis that is out of memory (C6b: purges and revocations do): if the first write of a script is
+ * one that needs no memory, such as XTRIM or DEL, Redis allows all that follow, whatever its version (Redis manual,
+ * "Execution under low memory conditions").
+ */
+import { registryKey } from '../redis/names.ts';
+import { defineScript, type RedisScript } from '../redis/script.ts';
+
+export const STATE_KEY = registryKey('state');
+export const STREAM_KEY = registryKey('journal');
+export const JOURNAL_KEYS = [STATE_KEY, STREAM_KEY] as const;
+
+/** Events that the stream keeps at least. A process that knows none of them reads what they have left. */
+export const KEPT_EVENTS = 10_000;
+/** No copy in Redis is as old (cache/redis/entry-format.ts). */
+const KEPT_PURGES_MS = 31 * 24 * 60 * 60 * 1000;
+
+/**
+ * KEYS: state, stream. ARGV: what the caller knows, as JSON: history, sequence, word; `begin`, a word for a new history; `next`,
+ * a word for an event. Defines `history`, `sequence` and `word` of the end, whether events were lost (`isLost`), whether those
+ * after the caller's are cut off (`isTrimmed`), and `add`, which appends an event.
+ */
+const CHECK_LUA = `
+local asked = cjson.decode(ARGV[1])
+local function numberOf(entry) return tonumber(string.match(entry[1], '^%d+')) end
+local head = redis.call('HMGET', KEYS[1], 'history', 'last')
+local history, sequence, word = head[1], string.match(head[2] or '', '^(%d+) (.+)$')
+sequence = tonumber(sequence) or 0
+local newest = redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)[1]
+local isLost = not history or not newest or numberOf(newest) ~= sequence or newest[2][2] ~= word
+local isTrimmed = false
+if not isLost and history == asked.history then
+  local oldest = redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)[1]
+  local id = string.format('%.0f-0', asked.sequence)
+  local own = redis.call('XRANGE', KEYS[2], id, id)[1]
+  if own then isLost = own[2][2] ~= asked.word
+  elseif asked.sequence == numberOf(oldest) - 1 then isLost = oldest[2][4] ~= asked.word
+  else
+    isLost = asked.sequence >= numberOf(oldest)
+    isTrimmed = not isLost
+  end
+end
+local function write(text, own, after)
+  sequence = sequence + 1
+  redis.call('XADD', KEYS[2], string.format('%.0f-0', sequence), 'word', own, 'after', after, 'event', text)
+  redis.call('HSET', KEYS[1], 'last', string.format('%.0f ', sequence) .. own)
+  word = own
+end
+if isLost then
+  redis.call('DEL', KEYS[2])
+  for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+    if string.match(field, '^purge:') then redis.call('HDEL', KEYS[1], field) end
+  end
+  redis.call('HDEL', KEYS[1], 'forgotten', 'swept')
+  history, sequence = asked.begin, math.max(sequence, asked.sequence)
+  redis.call('HSET', KEYS[1], 'history', history)
+  write('', asked.begin, '')
+end
+local function add(text)
+  redis.call('XTRIM', KEYS[2], 'MAXLEN', '~', ${KEPT_EVENTS})
+  write(text, asked.next, word)
+end
+local function place(...)
+  return {history, string.format('%.0f', sequence), word, ...}
+end
+`;
+
+/** A script that may append an event with `add(text)`, and returns `place(...)`. Its own KEYS begin at 3, its ARGV at 2. */
+export function journalScript(name: string, lua: string): RedisScript {
+  return defineScript(name, CHECK_LUA + lua);
+}
+
+/**
+ * Returns the end, why the caller can't go on from its place (empty if it can), the entries after that, and else the hash of
+ * what all have left.
+ */
+export const LOOK = journalScript(
+  'lookAtJournal',
+  `
+local because = ''
+if history ~= asked.history then because = (asked.isJoined or (isLost and (head[1] or newest))) and 'lost' or 'joined'
+elseif isTrimmed then because = 'trimmed' end
+if because ~= '' then return place(because, {}, redis.call('HGETALL', KEYS[1])) end
+return place('', redis.call('XRANGE', KEYS[2], string.format('%.0f-0', asked.sequence + 1), '+'), {})
+`,
+);
+
+/**
+ * ARGV: also the event, then the fields that it replaces: of each its name, its value (empty for none) and the value that is
+ * replaced. Returns the end, and 1 if it was appended: not if a field holds something else by now.
+ */
+export const APPEND = journalScript(
+  'appendToJournal',
+  `
+for i = 3, #ARGV, 3 do
+  if (redis.call('HGET', KEYS[1], ARGV[i]) or '') ~= ARGV[i + 2] then return place(0) end
+end
+add(ARGV[2])
+for i = 3, #ARGV, 3 do
+  redis.call('HDEL', KEYS[1], ARGV[i])
+  if ARGV[i + 1] ~= '' then redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+end
+local event = cjson.decode(ARGV[2])
+local nowMs = redis.call('TIME')[1] * 1000
+if event.kind == 'purge' then
+  for _, tag in ipairs(event.tags) do
+    local soft, hard = string.match(redis.call('HGET', KEYS[1], 'purge:' .. tag) or '0 0', '^(%d+) (%d+)')
+    if event.mode == 'soft' then soft = sequence else hard = sequence end
+    redis.call('HSET', KEYS[1], 'purge:' .. tag, string.format('%.0f %.0f %.0f', soft, hard, nowMs))
+  end
+elseif event.kind == 'forgotten' then
+  local fields = redis.call('HGETALL', KEYS[1])
+  for i = 1, #fields, 2 do
+    local tag = string.match(fields[i], '^purge:(.*)')
+    if tag then
+      local soft, hard, atMs = string.match(fields[i + 1], '^(%d+) (%d+) (%d+)')
+      local isForgotten = string.match(tag, '^evaluation:') and tonumber(hard) <= event.upTo
+      if tonumber(atMs) < nowMs - ${KEPT_PURGES_MS} or (isForgotten and soft == '0') then
+        redis.call('HDEL', KEYS[1], fields[i])
+      elseif isForgotten then
+        redis.call('HSET', KEYS[1], fields[i], soft .. ' 0 ' .. atMs)
+      end
+    end
+  end
+  redis.call('HSET', KEYS[1], 'forgotten', string.format('%.0f', event.upTo))
+elseif event.kind == 'swept' then
+  local swept = tonumber(string.match(redis.call('HGET', KEYS[1], 'swept') or '', '^%d+')) or 0
+  local upTo = math.max(swept, event.upTo)
+  redis.call('HSET', KEYS[1], 'swept', string.format('%.0f %.0f %.0f', upTo, event.entries, event.of))
+end
+return place(1)
+`,
+);
