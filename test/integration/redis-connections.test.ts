@@ -98,6 +98,18 @@ test.each<[stage: string, kind: string, open: () => Promise<Reached>, run: Stage
   await seen(async () => expect((await gateway.get('/v2/key', { key })).status).toBe(200));
 });
 
+test('a Sentinel that is down costs nothing, and ioredis writes nothing of it to the standard error', async () => {
+  const written = [vi.spyOn(console, 'error'), vi.spyOn(console, 'warn')];
+  const sentinel = await forTest(ScriptedSentinel.start(redis.url));
+  const gone = await ScriptedSentinel.start(redis.url);
+  await gone.close();
+  const both = `${gone.url.replace('/main', '')},${new URL(sentinel.url).host}/main?sentinelPassword=none`;
+  const gateway = await forTest(startTestGateway({ env: { REDIS_URL: both } }));
+  await redisIsWell(gateway);
+  await seen(() => expect(sentinel.listening).toBe(2));
+  expect(written.flatMap((one) => one.mock.calls)).toEqual([]);
+});
+
 test('the connections of a Cluster come back when all of its nodes end them at once', async () => {
   const cluster = await forTest(spawnCluster({ isDurable: true }));
   const gateway = await forTest(startTestGateway({ env: { REDIS_URL: cluster.url } }));
