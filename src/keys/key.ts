@@ -206,7 +206,7 @@ export interface KeyLoss {
 /** For operators, with the time in UTC. */
 export function lossText({ atMs, keys, left }: KeyLoss): string {
   const what = left === 0 ? 'its data' : 'keys';
-  return `Redis lost ${what} at ${new Date(atMs).toISOString().slice(11, 16)}; ${left} keys, ${keys} before`;
+  return `Redis lost ${what} at ${new Date(atMs).toISOString().slice(11, 16)}; ${left === 1 ? '1 key' : `${left} keys`}, ${keys} before`;
 }
 
 export const LOSS_ADVICE =

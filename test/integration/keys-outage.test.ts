@@ -5,7 +5,7 @@ import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { dependency, type World, redisIsWell, startFleet, WITHIN, use } from '../support/world.ts';
 import { forTest } from '../support/opened.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
-import { atEach, cutSubscribers, withClient } from '../support/redis/client.ts';
+import { atEach, cutSubscribers, type TestClient, withClient } from '../support/redis/client.ts';
 import { isOneServer, startRedis, type TestRedis } from '../support/redis.ts';
 import { auditOf, samplesOf } from '../support/admin.ts';
 import { runCli } from '../support/cli.ts';
@@ -159,6 +159,21 @@ test('a loss that no gateway has lived through is known by the cache Redis, if t
     WITHIN,
   );
   await keysAre(last, /^ok: changes arrive/);
+});
+
+test.each<[string, lose: (client: TestClient, hash: string) => Promise<unknown>, left: number]>([
+  ['their records', (client) => client.del('evalgate:{keys}:records'), 0],
+  ['their ids', (client) => client.del('evalgate:{keys}:ids'), 0],
+  ['all but its journal', (client) => client.del('evalgate:{keys}:records', 'evalgate:{keys}:ids'), 0],
+  ['the record of one', (client, hash) => client.hdel('evalgate:{keys}:records', hash), 1],
+])('a Redis that evicts or loses of the keys %s is reported, whatever else it kept', async (_what, lose, left) => {
+  const gateway = await one();
+  const [first] = [await gateway.issueKey(), await gateway.issueKey()];
+  await vi.waitFor(async () => expect(await keyCounts(gateway)).toMatchObject({ evalgate_keys: 2 }), WITHIN);
+  await withClient(redis.url, (client) => lose(client, hashToken(first)));
+  const what = left === 0 ? 'its data' : 'keys';
+  await keysAre(gateway, new RegExp(`^degraded: Redis lost ${what} at \\d\\d:\\d\\d; ${left} keys?, 2 before; import`));
+  expect(await keyCounts(gateway)).toEqual({ evalgate_keys: left, evalgate_keys_lost: 2 - left });
 });
 
 test('an empty Redis that nobody has seen with keys is no loss', async () => {
