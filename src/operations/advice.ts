@@ -17,6 +17,7 @@ const curvePointSchema = z.object({
   freshMs: number,
   hitRatio: number,
   hitRatioError: number,
+  staleRatio: number,
   storeCallsPerRead: number,
   storeCallsPerReadError: number,
   upstreamRps: number,
@@ -37,6 +38,8 @@ export const classAdviceSchema = z.object({
   reads: number,
   /** ISO 8601; null without reads. */
   since: z.string().nullable(),
+  /** Whether the start of a process is among these reads, when the first read of each record was a miss. */
+  includesStart: z.boolean(),
   /** The share of outdated answers that is accepted. */
   outdatedLimit: number,
   /** The point of the TTL in force, which is in `curve` too; null without reads. */
@@ -56,6 +59,8 @@ export const classAdviceSchema = z.object({
       comparisons: number,
     }),
   ),
+  /** One sentence, if it is `stale` that makes answers old: by how much. */
+  staleness: z.string().nullable(),
   /** `freshMs` is null if no TTL can be recommended; `why` is one plain sentence. `warning` is set for one that only `force` gives. */
   recommendation: z.object({ freshMs: orNull, why: z.string(), warning: z.string().nullable() }),
 });
@@ -99,6 +104,16 @@ export interface Advice {
   readonly classes: readonly ClassAdvice[];
 }
 
+const UNREAD: Omit<ClassAdvice, 'class' | 'outdatedLimit' | 'changes' | 'measured'> = {
+  reads: 0,
+  since: null,
+  includesStart: false,
+  current: null,
+  curve: [],
+  staleness: null,
+  recommendation: none('No reads were seen yet.'),
+};
+
 /** By the reports of all processes, those included that have ended since. */
 export function adviceOf(reports: readonly WhatIfReport[], options: AdviceOptions): Advice {
   const { ttl, freshMs = {} } = options;
@@ -132,16 +147,7 @@ export function adviceOf(reports: readonly WhatIfReport[], options: AdviceOption
     const measured = measuredOf(reports, cacheClass, options.nowMs);
     const about = { class: cacheClass, outdatedLimit, changes, measured };
     const found = forecasts.get(cacheClass) ?? null;
-    if (found === null) {
-      return {
-        ...about,
-        reads: 0,
-        since: null,
-        current: null,
-        curve: [],
-        recommendation: none('No reads were seen yet.'),
-      };
-    }
+    if (found === null) return { ...about, ...UNREAD };
     const curve = found.curve.map((point) => withTotal(cacheClass, point));
     const current = curve[found.curve.indexOf(found.current)] ?? withTotal(cacheClass, found.current);
     const watchedMs = options.nowMs - found.sinceMs;
@@ -150,7 +156,9 @@ export function adviceOf(reports: readonly WhatIfReport[], options: AdviceOption
     const advised = curve.find(({ freshMs: each }) => each === recommendation.freshMs);
     if (advised !== undefined) recommendedRps += advised.totalRps - nowRps;
     const since = new Date(found.sinceMs).toISOString();
-    return { ...about, reads: found.reads, since, current, curve, recommendation };
+    const { reads, includesStart } = found;
+    const staleness = stalenessOf(current, ttl.of(cacheClass).staleMs);
+    return { ...about, reads, since, includesStart, current, curve, staleness, recommendation };
   });
   const load = {
     upstreamRps: nowRps,
@@ -159,6 +167,18 @@ export function adviceOf(reports: readonly WhatIfReport[], options: AdviceOption
     ...loadLimit(limit, nowRps, recommendedRps),
   };
   return { load, classes };
+}
+
+/** From this share on, answers past their fresh time are what an operator has to know of. */
+const MANY_STALE = 0.1;
+
+/** What a shorter fresh time does not change; null if few answers are stale. */
+function stalenessOf({ freshMs, staleRatio, ageP90Ms }: CurvePoint, staleMs: number): string | null {
+  if (staleRatio < MANY_STALE || ageP90Ms <= freshMs) return null;
+  return (
+    `${percent(staleRatio)} of the answers are older than the ${formatDuration(freshMs)} for which they are fresh, by up to ${durationText(ageP90Ms - freshMs)} in nine of ten: ` +
+    `they are served while a newer one is fetched, because \`stale\` is ${formatDuration(staleMs)}. A shorter \`stale\` makes them younger, and readers wait more often; another fresh time hardly changes it.`
+  );
 }
 
 /** The classes are predicted one by one, so their errors are independent. */

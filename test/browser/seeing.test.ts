@@ -24,6 +24,7 @@ const PANELS = {
     'By class',
     'Readiness',
     'State changes',
+    'Calls to the store',
     'Requests by status',
     'Records left out of lists',
     'By API key',
@@ -204,7 +205,7 @@ test('while the gateway is away the last numbers stay, greyed and dated; once it
 
 function keyOf(name: string): object {
   const rights = { workspaceIds: [WORKSPACE_A], scopes: ['calls.read'], limits: { perMinute: null, perHour: null } };
-  const times = { createdAt: '2026-01-15T12:00:00.000Z', expiresAt: null, lastUsedAt: null };
+  const times = { createdAt: '2026-01-15T12:00:00.000Z', expiresAt: null, lastUsedAt: null, from: null };
   return { keyId: `key_${name}`, name, status: 'active', ...rights, ...times };
 }
 

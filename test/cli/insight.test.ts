@@ -1,6 +1,7 @@
 /** `evalgate cache advice` and `evalgate fleet` on real gateways that answer reads. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { durationText } from '../../src/time/duration.ts';
 import { forTest } from '../support/opened.ts';
 import { cellsOf, runCli, runJson } from '../support/cli.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
@@ -10,6 +11,9 @@ const MINUTE = 60_000;
 const pointSchema = z.object({
   freshMs: z.number(),
   hitRatio: z.number(),
+  staleRatio: z.number(),
+  ageP90Ms: z.number(),
+  ageP90MsError: z.number(),
   outdatedRatio: z.number().nullable(),
   extrapolated: z.boolean(),
 });
@@ -73,13 +77,18 @@ describe('advice', () => {
     );
     const lines = chart.split('\n');
     expect(lines[0]).toBe(`evaluation: ${reads} reads in one process since 2026-01-15T12:00:00.000Z`);
+    // Only the first twelve hours of a process are counted together with its start.
+    expect(lines[1]).toBe(
+      'The start is among them, when nothing was cached: the first read of a record is a miss with any time.',
+    );
+    lines.splice(1, 1);
     expect(lines[1]).toMatch(
       new RegExp(
         `^Measured with the times in force: hit ratio ${percent(measured?.hitRatio ?? -1)}, 0\\.\\d\\d store calls/s$`,
       ),
     );
     expect(cellsOf(lines[2] ?? '')).toEqual([
-      ['TIME', 'HIT RATIO', 'STORE CALLS/S', 'ALL CLASSES', 'AGE P90', 'OUTDATED'],
+      ['TIME', 'HIT RATIO', 'STALE', 'STORE CALLS/S', 'ALL CLASSES', 'AGE P90', 'OUTDATED'],
     ]);
     const rows = cellsOf(
       lines
@@ -114,6 +123,44 @@ describe('advice', () => {
       recommendation.why,
       `To apply it for an hour, or without --for until it is reset: evalgate cache ttl set evaluation --fresh ${timeText(recommendation.freshMs ?? 0)} --for 1h`,
     ]);
+  });
+
+  test('says when it is `stale` that makes answers old, and by how much; a hit that is stale is shown as one', async () => {
+    await readOften();
+    expect((await run('cache', 'advice')).stdout).not.toContain('because `stale` is');
+    // From now on each read comes after the fresh time.
+    for (let sent = 0; sent < 1500; sent += 1) {
+      await gateway.get('/v2/calls/ev_1', { key });
+      gateway.clock.advance(120_000);
+    }
+    const { current } = await adviceOf('evaluation');
+    const { stdout } = await run('cache', 'advice');
+    expect(current?.hitRatio).toBeGreaterThan(0.95);
+    expect(current?.staleRatio).toBeGreaterThan(0.5);
+    expect(stdout).toMatch(
+      /^\d\d(?:\.\d)? % of the answers are older than the 30s for which they are fresh, by up to 1m (?:2|3|4)\ds in nine of ten: .* because `stale` is 1h\. /m,
+    );
+    const row = cellsOf(stdout).find(([time, ...rest]) => time === '30s' && rest.join().includes('now'));
+    expect(row).toContain(percent(current?.staleRatio ?? 0));
+    // By now, the start is over.
+    expect(stdout).not.toContain('The start is among them');
+  });
+
+  test('a figure that chance may move by more than itself has its upper bound', async () => {
+    // One read in twelve comes after a pause, and finds a copy that is old.
+    for (let sent = 1; sent <= 60; sent += 1) {
+      await gateway.get('/v2/calls/ev_1', { key });
+      gateway.clock.advance(sent % 12 === 0 ? 300_000 : 1000);
+    }
+    const { curve } = await adviceOf('evaluation');
+    const unsure = curve.filter(({ ageP90Ms, ageP90MsError }) => ageP90MsError > ageP90Ms);
+    const rows = cellsOf((await run('cache', 'advice')).stdout);
+    const shown = unsure.filter(({ freshMs }) => rows.some(([time]) => time === timeText(freshMs)));
+    expect(shown.length).toBeGreaterThan(0);
+    for (const { freshMs, ageP90Ms, ageP90MsError } of shown) {
+      const row = rows.find(([time]) => time === timeText(freshMs))?.join('  ');
+      expect(row).toContain(`${durationText(ageP90Ms)}  to ${durationText(ageP90Ms + ageP90MsError)}`);
+    }
   });
 
   test('its line goes to the listener that was named; what is in force already needs none', async () => {

@@ -6,6 +6,7 @@ import {
   BUCKETS,
   CANDIDATE_FRESH_MS,
   type Counts,
+  leastOf,
   middleOf,
   sum,
   type TogetherReport,
@@ -22,6 +23,8 @@ export interface Point {
   /** The share of reads that are served without waiting for the store. */
   readonly hitRatio: number;
   readonly hitRatioError: number;
+  /** The share of reads that are served past the fresh time: they are hits, and stale. */
+  readonly staleRatio: number;
   readonly storeCallsPerRead: number;
   readonly storeCallsPerReadError: number;
   /** Calls to the store a second. */
@@ -41,6 +44,8 @@ export interface Forecast {
   readonly reads: number;
   /** Unix milliseconds. */
   readonly sinceMs: number;
+  /** Whether that is when a process started: the first read of each record, which is a miss with any time, is counted. */
+  readonly includesStart: boolean;
   /** How many times copies were compared with a new answer. Older ones count less, so it may be a fraction. */
   readonly comparisons: number;
   /** In order of time. */
@@ -89,6 +94,7 @@ export function forecastOf(
   return {
     reads,
     sinceMs: Math.min(...simulations.map((one) => one.sinceMs)),
+    includesStart: simulations.some((one) => one.sinceMs === one.startedMs),
     comparisons,
     curve: [...candidates.filter((point) => point !== current), current].toSorted((a, b) => a.freshMs - b.freshMs),
     current,
@@ -154,6 +160,7 @@ function simulatedPoint(index: number, basis: Basis, beside: Beside): Point {
     freshMs,
     hitRatio: 1 - waits.ratio,
     hitRatioError: waits.error,
+    staleRatio: sum(ages, ({ bucket, share }) => (leastOf(bucket) >= freshMs ? share : 0)),
     storeCallsPerRead: calls.ratio,
     storeCallsPerReadError: calls.error,
     upstreamRps: calls.ratio * readsPerSecond,
@@ -336,7 +343,7 @@ function interpolated(
   const [first, last] = [candidates[0], candidates.at(-1)];
   if (first === undefined || last === undefined) throw new RangeError('there are no candidates');
   const above = candidates.find((point) => point.freshMs > freshMs) ?? { ...last, freshMs: freshMs + 1 };
-  const waiting = { hitRatio: 0, ageP90Ms: 0, outdatedRatio: first.outdatedRatio === null ? null : 0 };
+  const waiting = { hitRatio: 0, staleRatio: 0, ageP90Ms: 0, outdatedRatio: first.outdatedRatio === null ? null : 0 };
   const atNothing = { ...first, freshMs: 0, storeCallsPerRead: 1, ...(staleMs > 0 ? {} : waiting) };
   const below = candidates.findLast((point) => point.freshMs < freshMs) ?? atNothing;
   const share = (freshMs - below.freshMs) / (above.freshMs - below.freshMs);
@@ -348,6 +355,7 @@ function interpolated(
     ...above,
     freshMs,
     hitRatio: mix(below.hitRatio, above.hitRatio, ratio),
+    staleRatio: mix(below.staleRatio, above.staleRatio, ratio),
     storeCallsPerRead,
     upstreamRps: storeCallsPerRead * readsPerSecond,
     ageP90Ms: Math.round(mix(below.ageP90Ms, above.ageP90Ms, share)),

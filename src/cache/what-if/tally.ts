@@ -26,6 +26,11 @@ export function middleOf(bucket: number): number {
   return bucket === 0 ? 0 : FIRST_MS * 2 ** ((bucket - 0.5) / PER_OCTAVE);
 }
 
+/** The shortest duration of a bucket. */
+export function leastOf(bucket: number): number {
+  return bucket === 0 ? 0 : FIRST_MS * 2 ** ((bucket - 1) / PER_OCTAVE);
+}
+
 /** Four digits after the point: sums of weights are not whole numbers. */
 export function rounded(count: number): number {
   return Math.round(count * 10_000) / 10_000;

@@ -26,10 +26,11 @@ export function adviceCommand(): Command {
     summary: 'predict hit ratio and store load with other cache times, and recommend one',
     details: [
       'From live traffic of all processes: one row per time; those that make no difference are left out. HIT RATIO is',
-      'the share of reads that are served without waiting for the store; STORE CALLS/S are those of the class, ALL CLASSES',
+      'the share of reads that are served without waiting for the store, and STALE the share that are served past that time,',
+      'while a newer one is fetched; STORE CALLS/S are those of the class, ALL CLASSES',
       'those of all classes with the other times in force; AGE P90 is the age that nine of ten answers would not exceed;',
       'OUTDATED is the share of answers, or of the records on lists, that would differ from those of the store. ± is how',
-      'far chance may move a figure. Extrapolated times are longer than traffic was observed: their figures are a guess.',
+      'far chance may move a figure; a figure that is smaller than that has its upper bound, such as "to 4m". Extrapolated times are longer than traffic was observed: their figures are a guess.',
       'No time is recommended that takes the store to more than twice its calls, to more than upstream.maxRequestsPerSecond',
       'or beyond --budget, except with --force, and then with a WARNING.',
     ].join(' '),
@@ -79,8 +80,11 @@ function loadText({ limitRps, limit, warning, ...load }: Advice['load']): string
 const DOUBTFUL_DIFFERENCE = 0.05;
 
 function classText(advice: ClassAdvice, source: string, adminOption: string): string {
-  const { class: cacheClass, reads, since, measured, current, recommendation } = advice;
+  const { class: cacheClass, reads, since, includesStart, measured, current, staleness, recommendation } = advice;
   const lines = [`${cacheClass}: ${countText(reads, 'read')} in ${source}${since === null ? '' : ` since ${since}`}`];
+  if (includesStart) {
+    lines.push('The start is among them, when nothing was cached: the first read of a record is a miss with any time.');
+  }
   if (measured !== null) {
     lines.push(
       `Measured with the times in force: hit ratio ${percentText(measured.hitRatio)}, ${rateText(measured.upstreamRps)} store calls/s`,
@@ -92,6 +96,7 @@ function classText(advice: ClassAdvice, source: string, adminOption: string): st
       `For the time in force the prediction is a hit ratio of ${percentText(current.hitRatio)}, and ${percentText(measured.hitRatio)} was measured: there were too few reads to compare, a time was changed meanwhile, something was purged, or copies were evicted. Trust the differences between rows more than their values.`,
     );
   }
+  if (staleness !== null) lines.push(staleness);
   lines.push(...changesText(advice.changes));
   const { freshMs, why, warning } = recommendation;
   lines.push(why);
@@ -122,6 +127,11 @@ function plusMinus(error: number): string {
   return `±${(100 * Math.min(1, error)).toFixed(1)}`;
 }
 
+/** An amount is never below 0: if chance may move it by more than itself, its upper bound says more. */
+function margin(amount: number, error: number, text: (amount: number) => string): string {
+  return error > amount ? `to ${text(amount + error)}` : `±${text(error)}`;
+}
+
 /** By lines. */
 function chart({ curve, current, recommendation }: ClassAdvice): readonly string[] {
   const rows = curve.map((point) => {
@@ -134,12 +144,13 @@ function chart({ curve, current, recommendation }: ClassAdvice): readonly string
       bar(hitRatio),
       percentText(hitRatio),
       plusMinus(point.hitRatioError),
+      percentText(point.staleRatio),
       rateText(upstreamRps),
-      `±${rateText(point.upstreamRpsError)}`,
+      margin(upstreamRps, point.upstreamRpsError, rateText),
       rateText(point.totalRps),
-      `±${rateText(point.totalRpsError)}`,
+      margin(point.totalRps, point.totalRpsError, rateText),
       durationText(ageP90Ms),
-      `±${durationText(point.ageP90MsError)}`,
+      margin(ageP90Ms, point.ageP90MsError, durationText),
       outdatedRatio === null ? null : percentText(outdatedRatio),
       point.outdatedRatioError === null ? '' : plusMinus(point.outdatedRatioError),
     ];
@@ -151,6 +162,6 @@ function chart({ curve, current, recommendation }: ClassAdvice): readonly string
     ({ prediction, isMarked }, index) => isMarked || prediction.join() !== rows[index - 1]?.prediction.join(),
   );
   const figures = ['STORE CALLS/S', 'ALL CLASSES', 'AGE P90', 'OUTDATED'].flatMap((name) => [name, '']);
-  const heading = ['TIME', 'HIT RATIO', '', '', ...figures, ''];
+  const heading = ['TIME', 'HIT RATIO', '', '', 'STALE', ...figures, ''];
   return columns([heading, ...shown.map(({ cells }) => cells)]).split('\n');
 }

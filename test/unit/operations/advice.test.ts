@@ -23,6 +23,8 @@ test('all classes have advice, also those that nobody reads', () => {
     class: 'list',
     reads: 0,
     since: null,
+    includesStart: false,
+    staleness: null,
     outdatedLimit: 0.02,
     current: null,
     measured: null,

@@ -62,7 +62,12 @@ export function predict(curve, freshMs) {
 export function texts(point) {
   return MEASURES.map(({ figure, show }) => {
     const value = point?.[figure] ?? null;
-    return value === null ? 'not known' : `${show(value)} ±${show(point?.[`${figure}Error`] ?? null)}`;
+    const error = point?.[`${figure}Error`] ?? null;
+    if (value === null) return 'not known';
+    // No figure is below 0: one that chance may move by more than itself has its upper bound.
+    return error !== null && error > value
+      ? `${show(value)}, to ${show(value + error)}`
+      : `${show(value)} ±${show(error)}`;
   });
 }
 

@@ -83,6 +83,7 @@ function Prediction({ advice, load, beside }) {
       </div>
       ${comparison(current, point, chosenMs)}
     </div>
+    ${advice.staleness !== null && html`<p>${plain(advice.staleness)}</p>`}
     <p class="hint">${basisOf(advice)}</p>
     <details>
       <summary>All predictions as a table</summary>
@@ -200,9 +201,16 @@ function placeText(curve, place) {
   return last?.extrapolated === true ? `Extrapolated. ${origin}` : origin;
 }
 
+/** Without the marks of code, which a page shows as they are. @param {string} text */
+function plain(text) {
+  return text.replaceAll('`', '');
+}
+
 /** @param {ClassAdvice} advice */
-function basisOf({ reads, since, current, measured, outdatedLimit }) {
-  const watched = since === null ? 'No reads were observed yet.' : `From ${count(reads)} reads since ${moment(since)}.`;
+function basisOf({ reads, since, includesStart, current, measured, outdatedLimit }) {
+  const start = includesStart ? ' The start is among them, when nothing was cached.' : '';
+  const watched =
+    since === null ? 'No reads were observed yet.' : `From ${count(reads)} reads since ${moment(since)}.${start}`;
   const error = `Chance alone may move predicted store calls per read by ${decimal(current?.storeCallsPerReadError ?? null)}.`;
   const limit = `Recommended TTLs keep outdated answers under ${percent(outdatedLimit)}.`;
   if (measured === null) return `${watched} ${error} ${limit}`;
