@@ -414,6 +414,8 @@ export class RedisLink extends ConnectionHealth<Connection> {
     if (this.kind !== 'sentinel' && (isNew || nowMs - this.#leftReplicaAtMs < LEAVE_REPLICA_EVERY_MS)) return false;
     this.#leftReplicaAtMs = nowMs;
     this.downReason = error;
+    // Also of a command that was not sent by `run`.
+    this.#noteRefusal(error);
     return true;
   }
 }

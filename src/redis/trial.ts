@@ -38,6 +38,7 @@ call('UNLINK', key)
 const STATE = `
 call('HGETALL', key)
 call('HKEYS', key)
+call('HSETNX', key, 'other', '1')
 call('HLEN', key)
 call('HEXISTS', key, 'field')
 call('HINCRBY', key, 'field', 1)
