@@ -14,6 +14,7 @@ const DELIMITERS: readonly Delimiter[] = ['\t', ',', ';', '|'];
 /** So many rows show the columns. */
 const SAMPLE_ROWS = 200;
 const MAX_COLUMNS = 30;
+const MAX_HEADER_UNITS = 1000;
 
 /** Which column holds what; -1 if none does. */
 interface Layout {
@@ -54,20 +55,33 @@ const ROLES: readonly (readonly [Role, ReadonlySet<string>])[] = [
   ],
 ];
 
+/** So many lines may stand above the header. */
+const MAX_LINES_ABOVE = 12;
+
 /** How the body reads as a table; null if it is none. */
 export function* readColumns({ text, lineCount }: Body): Slices<Reading | null> {
-  const start = skipFormatCharacters(text, 0, text.length);
-  const first = new Lines(text);
-  while (first.advance() && first.isBlank);
-  const line = text.slice(first.start, first.end);
-  for (const delimiter of DELIMITERS.filter((sign) => line.includes(sign))) {
-    const layout = layoutOf(text, start, delimiter);
-    yield;
-    if (layout === null) continue;
-    const reading = yield* readRows(text, start, layout);
-    if (reading.explained * 2 > lineCount) return reading;
+  const lines = new Lines(text);
+  for (let above = 0; above < MAX_LINES_ABOVE && lines.advance();) {
+    if (lines.isBlank) continue;
+    const start = skipFormatCharacters(text, lines.start, lines.end);
+    const line = text.slice(start, Math.min(lines.end, start + MAX_HEADER_UNITS));
+    for (const delimiter of DELIMITERS.filter((sign) => line.includes(sign))) {
+      // Below other lines only a header shows that a table begins.
+      const layout = above === 0 || hasHeader(line.split(delimiter)) ? layoutOf(text, start, delimiter) : null;
+      yield;
+      if (layout === null) continue;
+      const reading = yield* readRows(text, start, layout);
+      if ((reading.explained + above) * 2 > lineCount) return reading;
+    }
+    above += 1;
   }
   return null;
+}
+
+function hasHeader(cells: readonly string[]): boolean {
+  const roles = cells.map(roleOfName);
+  if (cells.some((cell) => cell.includes(':'))) return false;
+  return roles.includes('words') && (roles.includes('speaker') || roles.includes('time'));
 }
 
 function layoutOf(text: string, start: number, delimiter: Delimiter): Layout | null {
@@ -82,7 +96,7 @@ function layoutOf(text: string, start: number, delimiter: Delimiter): Layout | n
   const roles = first.map(roleOfName);
   const words = roles.indexOf('words');
   const body = sample.slice(1);
-  if (words !== -1 && (roles.includes('speaker') || roles.includes('time'))) {
+  if (hasHeader(first)) {
     if (!areEven(body, first.length, words)) return null;
     return { delimiter, columns: first.length, words, speaker: roles.indexOf('speaker'), hasHeader: true };
   }
@@ -163,6 +177,11 @@ function* readRows(text: string, start: number, layout: Layout): Slices<Reading>
   const measure = new Measure();
   const pace = new Pace();
   let isHeader = hasHeader;
+  const above = new Lines(text.slice(0, start));
+  while (above.advance()) {
+    if (above.isBlank) writer.blank(above.start, above.end);
+    else writer.words(above.start, above.end);
+  }
   while (rows.advance()) {
     if (pace.isDue(rows.end)) yield;
     const { cells } = rows;

@@ -17,6 +17,7 @@ interface CueHabits {
   /** Cues without fractions are cues only in a file that has no others. */
   hasExact: boolean;
   hasLoose: boolean;
+  damaged: number;
   /** Whether the first cue, if there is one, has a line of its own above its range, and whether that is a number. */
   label: 'none' | 'counter' | 'identifier' | null;
   readonly speakers: NameCounts;
@@ -36,6 +37,8 @@ export function* readCues(body: Body): Slices<Reading | null> {
 
 function* readDialect({ text }: Body, dialect: CueDialect): Slices<Reading | null> {
   const habits = yield* habitsOf(text, dialect);
+  // A program that writes them all with the same mistake.
+  if (!habits.hasExact && !habits.hasLoose && habits.damaged >= MIN_DAMAGED) habits.hasExact = true;
   if (!habits.hasExact && !habits.hasLoose && !dialect.isSigned) return null;
   return yield* new CueReader(text, dialect, habits).read();
 }
@@ -44,6 +47,7 @@ function* habitsOf(text: string, dialect: CueDialect): Slices<CueHabits> {
   const habits: CueHabits = {
     hasExact: false,
     hasLoose: false,
+    damaged: 0,
     label: null,
     speakers: new NameCounts(),
     headerLines: 0,
@@ -65,6 +69,7 @@ function* habitsOf(text: string, dialect: CueDialect): Slices<CueHabits> {
     const range = arrows.next(start) < end ? dialect.rangeAt(text, rangeStart(text, start)) : null;
     if (range?.quality === 'exact') habits.hasExact = true;
     if (range?.quality === 'loose') habits.hasLoose = true;
+    if (range?.quality === 'damaged') habits.damaged += 1;
     firstLines.next(text, start, end, range !== null);
     if (range !== null) {
       habits.label ??= labelOf(text.slice(labelStart, labelEnd), paragraphLines, dialect);
@@ -110,6 +115,7 @@ class FirstLines {
   }
 }
 
+const MIN_DAMAGED = 2;
 const MAX_VOICE_LINE_UNITS = 400;
 const VOICE = /^<v(?:\.[^ <>]{0,100})? ([^<>]{1,100})>/i;
 

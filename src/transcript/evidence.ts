@@ -336,7 +336,10 @@ export function speechStart({ top, contentStart }: Sample, { names }: ShapeCount
   const above = firstRecurring === -1 ? top : top.slice(0, firstRecurring);
   const isHeader = (line: TopLine): boolean => {
     if (isKey(line.name) || isAddress(line.value)) return true;
+    // `Rep: Ann`, and Ann speaks below.
+    if (names.of(line.value) > 1) return true;
     if (line.paragraph === (top[firstRecurring]?.paragraph ?? line.paragraph)) return false;
+    if (above.length > 1 && above.every(({ value }) => value !== '' && !SENTENCE_ENDS.test(value))) return true;
     if (line.value === '' || SENTENCE_ENDS.test(line.value)) return false;
     return above.filter(({ paragraph }) => paragraph === line.paragraph).length > 1;
   };

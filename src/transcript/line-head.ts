@@ -23,9 +23,11 @@ const BACKSLASH = 0x5c;
 const NUMBER_SIGN = 0x23;
 const GREATER = 0x3e;
 /** Signs that set a time or a name off, if white space surrounds them. */
-const DASHES = '-–—|•·';
+const DASHES = '-–—|•·@';
+const SEPARATORS = `${DASHES}:`;
 const BULLETS = '-–—*•·▪';
 const OPENING = '[(（【<\\';
+const LETTER = /\p{L}/u;
 const MAX_BRACKETED_UNITS = 120;
 /** A period behind one of these ends no name. */
 const HONORIFIC = /(?:^|\s)(?:mr|mrs|ms|dr|hon|gen|sen|rep|adm|lt|col|sgt|st|jr|sr|prof|rev|messrs)$/i;
@@ -74,7 +76,7 @@ export class LineHead {
     this.start = this.#skipMarks(numberEnd);
     const emphasis = this.#emphasisAt(this.start);
     const time = timeAt(text, this.start + emphasis, this.end);
-    if (time === null) {
+    if (time === null || this.#isCell(time)) {
       this.#readName(this.start, 0);
       return;
     }
@@ -84,6 +86,11 @@ export class LineHead {
     this.wordsAfterTime = afterTime;
     this.wordsStart = afterTime;
     if (afterTime < this.end) this.#readName(afterTime, closing > 0 ? 0 : emphasis);
+  }
+
+  /** Whether a bare time is a cell of a table. */
+  #isCell({ end, isInBrackets }: Time): boolean {
+    return !isInBrackets && ',;'.includes(this.#text.charAt(end)) && end + 1 < this.end && !this.#endsWord(end + 1);
   }
 
   get hasWords(): boolean {
@@ -146,9 +153,14 @@ export class LineHead {
     else if (BULLETS.includes(this.#text.charAt(i))) after = i + 1;
     if (after === i) return i;
     const content = this.#skipBlanks(after);
-    if (content === after && unit !== GREATER) return i;
+    if (content === after && unit !== GREATER && !this.#isDashBeforeName(i)) return i;
     this.mark = isDigit(unit) ? '1.' : unit === NUMBER_SIGN ? '#' : unit === GREATER ? '>' : '-';
     return content;
+  }
+
+  /** `-Ann: words`. */
+  #isDashBeforeName(position: number): boolean {
+    return '-–—•'.includes(this.#text.charAt(position)) && LETTER.test(this.#text.charAt(position + 1));
   }
 
   #runEnd(start: number, unit: number, most: number): number {
@@ -183,10 +195,9 @@ export class LineHead {
   /** Skips white space, and a dash, a bar or a colon that white space follows. */
   #skipSeparator(start: number): number {
     const i = this.#skipBlanks(start);
-    const isSeparator = (DASHES + ':').includes(this.#text.charAt(i)) && i < this.end;
-    return isSeparator && (i + 1 >= this.end || isWhiteSpace(this.#text.charCodeAt(i + 1)))
-      ? this.#skipBlanks(i + 1)
-      : i;
+    if (i >= this.end || !SEPARATORS.includes(this.#text.charAt(i))) return i;
+    const after = this.#runEnd(i, this.#text.charCodeAt(i), 2);
+    return this.#endsWord(after) ? this.#skipBlanks(after) : i;
   }
 
   /** `open`: emphasis that was opened before the time. */

@@ -18,11 +18,11 @@ const SENTENCE_MARKS: ReadonlySet<number> = new Set(Array.from('!?;，。、！�
 /**
  * Whether what stands between the two positions can be a speaker's name (T3): 1 to 60 code points, at most 8 words outside
  * parentheses, beginning with a letter, a digit or one of `+ ( [ @ _ "`, without `!`, `?` and `;`. Nor is it a cell of a
- * table, or the end or the beginning of something quoted.
+ * table, a box to tick, or the end or the beginning of something quoted.
  */
 export function isName(text: string, start: number, end: number): boolean {
   if (start >= end || end - start > MAX_NAME_UNITS) return false;
-  if (!beginsName(text, start)) return false;
+  if (!beginsName(text, start) || (text[start] === '[' && text[start + 2] === ']')) return false;
   let [points, words, depth, quotes, brackets] = [0, 0, 0, 0, 0];
   let inWord = false;
   for (let i = start; i < end; i += 1) {
@@ -71,6 +71,8 @@ export function isSentenceMark(unit: number): boolean {
 }
 
 const MAX_LIKELY_WORDS = 8;
+/** Chinese and Japanese write no spaces. */
+const LONG_PHRASE = /[\p{Script=Han}\p{Script=Hiragana}]{11}/u;
 const COUNTER = /^\d{1,4}$/;
 const IN_PARENTHESES = /\([^()]{0,60}\)|\[[^[\]]{0,60}\]/g;
 const SMALL = /^\p{Ll}/u;
@@ -96,7 +98,7 @@ export function looksLikeName(name: string): boolean {
     .replaceAll(IN_PARENTHESES, ' ')
     .split(/[\s_]+/u)
     .filter((word) => word !== '');
-  if (COUNTER.test(name)) return false;
+  if (COUNTER.test(name) || LONG_PHRASE.test(name)) return false;
   if (
     words.filter((word) => !PARTICLES.has(word)).length > MAX_LIKELY_WORDS ||
     (ENDS_SENTENCE.test(name) && !INITIAL.test(name))
@@ -135,6 +137,7 @@ time|start|end|start time|end time|duration|length|language|kind|description|key
 recorded|recording|recorded on|recorded by|transcript|transcription|transcribed by|source
 url|link|file|filename|id|call id|meeting id|passcode
 note|notes|nb|n.b.|ps|p.s.|todo|to do|summary|action items|next steps|outcome
+monday|tuesday|wednesday|thursday|friday|saturday|sunday
 titel|thema|teilnehmer|ort|zeit|dauer|sprache|notiz|hinweis|titre|durée|título`.split(/[|\n]/),
 );
 /** The last word of a key of several: `Call Date`, `Meeting ID`. */

@@ -181,7 +181,7 @@ class TurnReader {
     }
     if (isAddress(text.slice(head.wordsStart, head.end))) return false;
     if (head.timePlace === 'none' && this.#isTimed) return this.#likely.has(name);
-    return this.#shape.names.repeats < 2 || this.#likely.has(name);
+    return this.#shape.names.repeats < 1 || this.#likely.has(name);
   }
 
   /** A phrase may end with a time too (`Let us meet at 10:30`). */
@@ -190,7 +190,8 @@ class TurnReader {
     if (kind === 'inline' && features.timePlace === 'none') return count > 1 || this.#likely.has(this.#head.name);
     if (this.#beginsParagraphs && !this.#isAfterBlank && count < 2) return false;
     const isWeak = features.gap === 'narrow' || (features.timePlace === 'before' && names.repeats > 0);
-    return !isWeak || this.#likely.has(this.#head.name);
+    const areSmall = this.#shape.likely * 2 < this.#shape.turns;
+    return !isWeak || (areSmall && count > 1) || this.#likely.has(this.#head.name);
   }
 
   #isBareName(): boolean {

@@ -16,35 +16,41 @@ const S = '[ \\t\\u00a0\\u2009\\u202f]';
 const NO_WORD = '(?![\\p{Script=Latin}\\p{N}])';
 
 const MONTH = '\\p{L}{3,10}\\.?';
+const WEEKDAY = `(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?:s|nes|rs|ur)?(?:day)?[.,]?${S}{1,2})?`;
 const DAY = [
   `${D}{4}[-/.]${D}{1,2}[-/.]${D}{1,2}`,
   `${D}{1,2}[-/.]${D}{1,2}[-/.]${D}{2,4}`,
   `${D}{1,2}\\.?${S}${MONTH},?${S}${D}{4}`,
   `${MONTH}${S}${D}{1,2},?${S}${D}{4}`,
   `${D}{4}年${D}{1,2}月${D}{1,2}日`,
+  `${D}{1,2}[-/.]${D}{1,2}\\.?`,
+  `${D}{1,2}\\.?${S}(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\\p{L}{0,6}`,
 ].join('|');
-const DAY_BEFORE = `(?:${DAY})(?:T|,?${S}{0,2}(?:at${S})?)`;
-const OFFSET = `[+-]${D}{2}:?${D}{2}`;
+const DAY_BEFORE = `${WEEKDAY}(?:${DAY})(?:T|,?${S}{0,2}(?:at${S})?)`;
+const OFFSET = `${S}?[+-]${D}{2}:?${D}{2}`;
 
 /** The half of the day, which stands before the time in Chinese, Japanese and Korean. */
-const HALF_DAY = '上午|下午|午前|午後|오전|오후';
+const HALF_DAY = '上午|下午|凌晨|早上|中午|晚上|午前|午後|오전|오후';
 /** `am` may be a word as well, as in `am I late`. */
 const AM_PM = `(?:[AP]M|[ap]m(?!${S}(?:\\p{Ll}|I${NO_WORD}))|[AaPp]\\.${S}?[Mm]\\.?)`;
 const HALF_DAY_AFTER = `${S}?(?:${AM_PM}(?:${S}[ECMP]T)?${NO_WORD}|[صم]${NO_WORD}|[πμΠΜ]\\.?[μΜ]\\.?|${HALF_DAY})`;
-const ZONE = `Z|${S}?(?:(?:UTC|GMT)(?:[+-]${D}{1,2}(?::${D}{2})?)?|[CEW]E?S?T|[ECMP][SD]T|[BIJK]ST|AE[SD]T|Uhr|hrs|h)${NO_WORD}`;
-const DIGITS = `${D}{1,3}(?:[:：]${D}{1,3}){1,3}(?:[.,]${D}{1,9})?(?![:：]?${D})`;
+const ZONE = `Z|${S}?(?:(?:UTC|GMT)(?:[+-]${D}{1,2}(?::${D}{2})?)?|[CEW]E?S?T|[ECMP][SD]T|[BIJK]ST|MES?Z|AE[SD]T|Uhr|hrs|h)${NO_WORD}`;
+const DIGITS = `${D}{1,3}(?:[:：]${D}{1,3}){1,3}(?:[.,;]${D}{1,9})?(?![:：]?${D})`;
 /** Some programs write `00 : 00 : 01,000`. */
 const SPACED_DIGITS = `${D}{1,2} : ${D}{2} : ${D}{2}(?:[.,]${D}{1,9})?(?!${D})`;
 const CLOCK = `(?:(?:${HALF_DAY})${S}?)?(?:${DIGITS}|${SPACED_DIGITS})(?:${HALF_DAY_AFTER})?`;
 const MOMENT = `${DAY_BEFORE}${CLOCK}(?:${OFFSET}|${ZONE})?|${CLOCK}(?:${ZONE})?`;
 
 const NUMBER = `${D}{1,5}(?:[.,]${D}{1,9})?${S}?`;
-const HOURS = `${NUMBER}(?:hours?|hrs?|h|小时|小時|時間|时|時|시간|시)\\.?`;
-const MINUTES = `${NUMBER}(?:minutes?|mins?|m|分钟|分鐘|分|분)\\.?`;
-const SECONDS = `${NUMBER}(?:seconds?|secs?|s|秒|초)\\.?`;
+const HOURS = `${NUMBER}(?:hours?|hrs?|h|[Ss]td|[Ss]tunden?|heures?|horas?|ч|час(?:а|ов)?|小时|小時|時間|时|時|시간|시)\\.?`;
+const MINUTES = `${NUMBER}(?:minutes?|mins?|[Mm]in|m|[Mm]inuten?|minutos?|мин|минут[аы]?|分钟|分鐘|分|분)\\.?`;
+const SECONDS = `${NUMBER}(?:seconds?|secs?|s|[Ss]ek|[Ss]ekunden?|secondes?|seg|segundos?|сек|с|секунд[аы]?|秒|초)\\.?`;
 const AND = `,?${S}{0,2}(?:and${S})?`;
 /** `10h04`, `0h 0m 3s`, `2.3s`, `0 minutes 5 seconds`. */
 const AMOUNT = [
+  `${D}{1,5}ms${NO_WORD}`,
+  `${D}{1,3}['’′]${D}{2}(?:["”″]|${NO_WORD})`,
+  `${D}{1,2}${S}h${S}${D}{2}(?:${S}min)?${NO_WORD}`,
   `${D}{1,2}h${D}{2}(?:m?${D}{2}s?|m)?${NO_WORD}`,
   `${HOURS}(?:${AND}${MINUTES})?(?:${AND}${SECONDS})?${NO_WORD}`,
   `${MINUTES}(?:${AND}${SECONDS})?${NO_WORD}`,
@@ -60,10 +66,13 @@ const ARROW = `${S}{0,8}-{1,2}>${S}{0,8}`;
 const ANY_SECONDS = `(?:${DIGITS}|${PLAIN_SECONDS})`;
 const SECONDS_SPAN = `${PLAIN_SECONDS}(?:(?:${TO})${PLAIN_SECONDS})?`;
 
+/** Without brackets it is a day. */
+const DOTTED = `${D}{1,2}\\.${D}{2}\\.${D}{2}`;
+
 const EMPHASIS = '(?:\\*{1,3}|_{1,2})?';
 /** A time may be a link to its place in a recording. */
 const LINK = '(?:\\(https?:[^()\\s]{1,300}\\))?';
-const IN_BRACKETS = `\\\\?[\\[(（【<{]${S}{0,2}${EMPHASIS}(?:${SPAN}|${SECONDS_SPAN})${EMPHASIS}${S}{0,2}\\\\?[\\])）】>}]${LINK}`;
+const IN_BRACKETS = `\\\\?[\\[(（【<{]${S}{0,2}${EMPHASIS}(?:${SPAN}|${DOTTED}|${SECONDS_SPAN})${EMPHASIS}${S}{0,2}\\\\?[\\])）】>}]${LINK}`;
 
 const BARE = new RegExp(`(?:${SPAN}|${ANY_SECONDS}${ARROW}${ANY_SECONDS})${NO_WORD}`, 'yu');
 const BRACKETED = new RegExp(IN_BRACKETS, 'yu');
@@ -139,7 +148,7 @@ function mayBeginTime(text: string, start: number): boolean {
 }
 
 const MONTHS: ReadonlySet<string> = new Set('Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec'.split('|'));
-const HALF_DAY_BEGINS = '上下午오';
+const HALF_DAY_BEGINS = '上下午凌早中晚오';
 
 /** Whether it is a digit of another script than Latin. */
 function isOtherDigit(unit: number): boolean {
@@ -159,12 +168,13 @@ export function isDigit(unit: number): boolean {
 }
 
 const CLOCK_PARTS = /(\d+) ?[:：] ?(\d+)(?: ?[:：] ?(\d+))?(?:[.,:](\d+))?/;
+const PRIMES = /(\d+)['’′](\d+)/;
 const AMOUNT_PARTS = /(\d+(?:[.,]\d+)?)\s?(\p{L}*)/gu;
 const RANGE_MARK = /-{1,3}>|[–—~]|\s-\s/;
 const AFTER_NOON = /[Pp]\.?\s?[Mm]|下午|午後|오후|م|μ\.?μ/;
 const UNIT_SECONDS: ReadonlyMap<string, number> = new Map([
-  ...Array.from('h小时時시', (unit) => [unit, 3600] as const),
-  ...Array.from('m分분', (unit) => [unit, 60] as const),
+  ...Array.from('h小时時시ч', (unit) => [unit, 3600] as const),
+  ...Array.from('mM分분м', (unit) => [unit, 60] as const),
 ]);
 
 /** A time that `timeAt` found, or the first of its range, in seconds of its day or of the recording. */
@@ -179,6 +189,8 @@ export function secondsOf(text: string): number {
     const scale = third === undefined && noon + Number(AM_OR_PM.test(plain)) > 0 ? 60 : 1;
     return (hours + noon) * 3600 + seconds * scale + Number(`0.${fraction}`);
   }
+  const [, minutes, rest] = PRIMES.exec(plain) ?? [];
+  if (minutes !== undefined) return Number(minutes) * 60 + Number(rest);
   let seconds = 0;
   for (const [, amount = '0', unit = ''] of plain.matchAll(AMOUNT_PARTS)) {
     seconds += Number(amount.replace(',', '.')) * (UNIT_SECONDS.get(unit.charAt(0)) ?? 1);

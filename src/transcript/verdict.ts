@@ -73,7 +73,9 @@ function refusalOfNames(shape: ShapeCount, { lines }: Sample): string | null {
   const { repeats, once } = shape.names;
   const isWeak = features.gap === 'narrow' || features.timePlace === 'before';
   if (features.gap === 'narrow' && turns === 1) return 'a sentence may end with a time';
-  if (isWeak && likely * 2 < turns) return 'what stands beside the times is no name';
+  // Names in small letters are names if nearly all recur.
+  const areFew = shape.recurring.turns * 10 >= turns * 9 && shape.names.size * 2 <= turns;
+  if (isWeak && likely * 2 < turns && !areFew) return 'what stands beside the times is no name';
   const isDash = features.nameEnds === 'dash' || features.nameEnds === 'gap';
   if (isDash && turns * 2 <= lines - shape.firstLine) return 'most lines begin otherwise';
   if (repeats > 0 && once <= 2 * repeats + 2) return null;
@@ -105,8 +107,8 @@ function refusalOfUntimed(shape: ShapeCount, { lines, paragraphs }: Sample): str
   if (names.repeats < 2 || names.size * 2 > turns) return 'names do not recur';
   if (likely * 2 < turns) return 'most are no names';
   const isWeak = features.nameEnds === 'gap' || features.nameEnds === 'dash';
-  if (turns * 2 <= (isWeak ? lines - shape.firstLine : paragraphs)) return 'most lines begin otherwise';
-  return null;
+  const isMost = isWeak ? turns * 2 > lines - shape.firstLine : turns * 2 >= paragraphs;
+  return isMost ? null : 'most lines begin otherwise';
 }
 
 /** A name alone on its line. */
