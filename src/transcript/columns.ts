@@ -57,17 +57,18 @@ const ROLES: readonly (readonly [Role, ReadonlySet<string>])[] = [
 
 /** So many lines may stand above the header. */
 const MAX_LINES_ABOVE = 12;
+const MAX_UNITS_ABOVE = 50_000;
 
 /** How the body reads as a table; null if it is none. */
 export function* readColumns({ text, lineCount }: Body): Slices<Reading | null> {
   const lines = new Lines(text);
-  for (let above = 0; above < MAX_LINES_ABOVE && lines.advance();) {
+  for (let above = 0; above < MAX_LINES_ABOVE && lines.start < MAX_UNITS_ABOVE && lines.advance();) {
     if (lines.isBlank) continue;
     const start = skipFormatCharacters(text, lines.start, lines.end);
     const line = text.slice(start, Math.min(lines.end, start + MAX_HEADER_UNITS));
     for (const delimiter of DELIMITERS.filter((sign) => line.includes(sign))) {
       // Below other lines only a header shows that a table begins.
-      const layout = above === 0 || hasHeader(line.split(delimiter)) ? layoutOf(text, start, delimiter) : null;
+      const layout = above === 0 || namesColumns(line.split(delimiter)) ? layoutOf(text, start, delimiter) : null;
       yield;
       if (layout === null) continue;
       const reading = yield* readRows(text, start, layout);
@@ -78,7 +79,7 @@ export function* readColumns({ text, lineCount }: Body): Slices<Reading | null> 
   return null;
 }
 
-function hasHeader(cells: readonly string[]): boolean {
+function namesColumns(cells: readonly string[]): boolean {
   const roles = cells.map(roleOfName);
   if (cells.some((cell) => cell.includes(':'))) return false;
   return roles.includes('words') && (roles.includes('speaker') || roles.includes('time'));
@@ -96,7 +97,7 @@ function layoutOf(text: string, start: number, delimiter: Delimiter): Layout | n
   const roles = first.map(roleOfName);
   const words = roles.indexOf('words');
   const body = sample.slice(1);
-  if (hasHeader(first)) {
+  if (namesColumns(first)) {
     if (!areEven(body, first.length, words)) return null;
     return { delimiter, columns: first.length, words, speaker: roles.indexOf('speaker'), hasHeader: true };
   }

@@ -26,7 +26,7 @@ export type Markup = 'webvtt' | 'common';
  * follows other words begins a line of its own, so that two voices in one cue can be told apart.
  */
 export function* cueTextSlices(payload: string, markup: Markup): Slices<string> {
-  const finders = [new Finder(payload, '<'), new Finder(payload, '{\\')];
+  const [tags, overrides] = [new Finder(payload, '<'), new Finder(payload, '{\\')];
   const tag = markup === 'webvtt' ? WEBVTT_TAG : COMMON_TAG;
   const pace = new Pace();
   const pieces = new Pieces();
@@ -34,13 +34,13 @@ export function* cueTextSlices(payload: string, markup: Markup): Slices<string> 
   let position = 0;
   for (;;) {
     if (pace.isDue(position)) yield;
-    const mark = Math.min(...finders.map((finder) => finder.next(position)));
+    const mark = Math.min(tags.next(position), overrides.next(position));
     if (mark === payload.length) break;
     const isTag = payload[mark] === '<';
     const end = matchEnd(isTag ? tag : OVERRIDE, payload, mark, payload.length);
     position = end ?? mark + 1;
     if (end === null) continue;
-    yield* addDecoded(pieces, payload.slice(runStart, mark), markup);
+    if (runStart < mark) yield* addDecoded(pieces, payload.slice(runStart, mark), markup);
     if (isTag) addVoice(pieces, payload.slice(mark, end - 1), markup);
     runStart = end;
   }
@@ -70,6 +70,7 @@ function decode(text: string, markup: Markup): string {
 
 /** Adds `Name: ` if the tag opens a voice span with a name; other tags add nothing. */
 function addVoice(pieces: Pieces, tag: string, markup: Markup): void {
+  if (tag[1] !== 'v' && tag[1] !== 'V') return;
   const opening = VOICE_TAG.exec(tag);
   if (opening === null) return;
   const words = decode(tag.slice(opening[0].length), markup).split(WHITE_SPACE);

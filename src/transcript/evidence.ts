@@ -292,7 +292,7 @@ export class Sampler {
   /** The line, if it may be a name and nothing else. */
   #bareName(): string | null {
     const name = bareNameOf(this.#text, this.#head);
-    return name !== null && this.#likely.has(name.split(ROLE, 1)[0] ?? '') ? name : null;
+    return name !== null && !isKey(name) && this.#likely.has(name.split(ROLE, 1)[0] ?? '') ? name : null;
   }
 
   #timeText(): string {
@@ -307,7 +307,7 @@ const ROLE = /,|\s[-–—]{1,2}\s/;
 /** The name that a line without a time consists of; null if it is none. */
 export function bareNameOf(text: string, head: LineHead): string | null {
   if (head.timePlace !== 'none') return null;
-  if (head.nameEnds === 'line') return isKey(head.name) ? null : head.name;
+  if (head.nameEnds === 'line') return head.name;
   return head.isBareName ? text.slice(head.nameStart, head.end) : null;
 }
 

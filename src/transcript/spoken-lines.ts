@@ -197,19 +197,23 @@ class TurnReader {
   #isBareName(): boolean {
     const name = bareNameOf(this.#body.text, this.#head);
     if (name === null || !this.#isAfterBlank) return false;
-    return this.#shape.names.of(name) > 1 || (this.#areAllNames && this.#likely.has(name));
+    return this.#shape.names.of(name) > 1 || (this.#areAllNames && this.#mayBeName(name));
   }
 
   #isNameAboveTime(end: number): boolean {
     const name = bareNameOf(this.#body.text, this.#head);
-    if (name === null || (this.#shape.names.of(name) < 2 && !this.#likely.has(name))) return false;
+    if (name === null || (this.#shape.names.of(name) < 2 && !this.#mayBeName(name))) return false;
     return this.#readBelow(end) && this.#below.isOnlyTime;
   }
 
   #isTimeAboveName(end: number): boolean {
     if (!this.#head.isOnlyTime || !this.#readBelow(end)) return false;
     const name = bareNameOf(this.#body.text, this.#below);
-    return name !== null && (this.#shape.names.of(name) > 1 || this.#likely.has(name));
+    return name !== null && (this.#shape.names.of(name) > 1 || this.#mayBeName(name));
+  }
+
+  #mayBeName(name: string): boolean {
+    return this.#likely.has(name) && !isKey(name);
   }
 
   /** Reads the next line that is not blank; false if there is none near. */

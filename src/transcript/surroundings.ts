@@ -6,12 +6,13 @@ import type { Slices } from './slices.ts';
 const FENCE = /^(?:---|\+\+\+)[ \t]*$/;
 const MAX_FENCE_UNITS = 20;
 const MAX_FRONT_MATTER_LINES = 400;
+const MAX_FRONT_MATTER_UNITS = 50_000;
 
 /** Where the text goes on behind its front matter; 0 if it has none. */
 export function frontMatterEnd(text: string): number {
   const lines = new Lines(text);
   let count = 0;
-  while (lines.advance() && count < MAX_FRONT_MATTER_LINES) {
+  while (lines.advance() && count < MAX_FRONT_MATTER_LINES && lines.start < MAX_FRONT_MATTER_UNITS) {
     if (lines.isBlank) continue;
     const isFence = lines.end - lines.start < MAX_FENCE_UNITS && FENCE.test(text.slice(lines.start, lines.end));
     if (count === 0 && !isFence) return 0;

@@ -101,6 +101,7 @@ const FOUR_PARTS = /:\d+:\d+:/;
 
 /** The range of WebVTT and SubRip, `00:01.000 --> 00:02.000`, at the position; null if there is none. */
 export function arrowRangeAt(text: string, start: number): CueRange | null {
+  if (!mayBeginRange(text, start)) return null;
   const sound = matchEnd(ARROW_RANGE, text, start, text.length);
   const end = sound ?? matchEnd(BAD_RANGE, text, start, text.length);
   if (end === null) return null;
@@ -114,6 +115,13 @@ export function arrowRangeAt(text: string, start: number): CueRange | null {
 }
 
 const FRACTION = /[.,] ?\d/;
+
+function mayBeginRange(text: string, start: number): boolean {
+  const unit = text.charCodeAt(start);
+  return isDigit(unit) || isOtherDigit(unit) || (unit === MINUS && isDigit(text.charCodeAt(start + 1)));
+}
+
+const MINUS = 0x2d;
 
 /** The range of SBV, `0:00:01.000,0:00:03.000`. */
 export function commaRangeAt(text: string, start: number): CueRange | null {
@@ -130,25 +138,51 @@ export interface Time {
 /** The time that begins at the position, bare or in brackets; null if none does. */
 export function timeAt(text: string, start: number, end: number): Time | null {
   if (start >= end) return null;
-  if (OPENING.includes(text.charAt(start))) {
-    const close = matchEnd(BRACKETED, text, start, end);
-    return close === null ? null : { end: close, isInBrackets: true };
-  }
-  if (!mayBeginTime(text, start)) return null;
-  const last = matchEnd(BARE, text, start, end);
-  return last === null ? null : { end: last, isInBrackets: false };
+  const isInBrackets = OPENING.includes(text.charAt(start));
+  if (!isInBrackets && !mayBeginTime(text, start)) return null;
+  const last = plainClockEnd(text, start, end) ?? matchEnd(isInBrackets ? BRACKETED : BARE, text, start, end);
+  return last === null ? null : { end: last, isInBrackets };
 }
+
+/**
+ * Where the commonest of times ends, `0:03` alone or `[0:03]` before a space, without trying the whole grammar; null if it
+ * takes that to see.
+ */
+function plainClockEnd(text: string, start: number, end: number): number | null {
+  const opening = BRACKETS.indexOf(text.charAt(start));
+  let i = opening === -1 ? start : start + 1;
+  for (let parts = 0; parts < 4; parts += 1) {
+    const first = i;
+    while (i < end && i < first + 4 && isDigit(text.charCodeAt(i))) i += 1;
+    if (i === first || i === first + 4) return null;
+    if (text.charCodeAt(i) !== COLON) {
+      if (parts === 0) return null;
+      if (opening === -1) return i >= end ? end : null;
+      return text[i] === BRACKETS[opening + 1] && (i + 1 >= end || text[i + 1] === ' ') ? i + 1 : null;
+    }
+    i += 1;
+  }
+  return null;
+}
+
+const COLON = 0x3a;
+/** Opening and closing ones by turns. */
+const BRACKETS = '[]()';
 
 /** A quick look at the first characters. */
 function mayBeginTime(text: string, start: number): boolean {
   const unit = text.charCodeAt(start);
   if (isDigit(unit)) return true;
   if (unit < 0x80) return text.charCodeAt(start + 1) > 0x60 && MONTHS.has(text.slice(start, start + 3));
-  return HALF_DAY_BEGINS.includes(text.charAt(start)) || isOtherDigit(unit);
+  return isOtherDigit(unit) || (HALF_DAYS.has(text.slice(start, start + 2)) && !isLetter(text.charCodeAt(start + 2)));
 }
 
 const MONTHS: ReadonlySet<string> = new Set('Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec'.split('|'));
-const HALF_DAY_BEGINS = '上下午凌早中晚오';
+const HALF_DAYS: ReadonlySet<string> = new Set(HALF_DAY.split('|'));
+
+function isLetter(unit: number): boolean {
+  return (unit >= 0x3040 && unit <= 0x9fff) || (unit >= 0xac00 && unit <= 0xd7a3);
+}
 
 /** Whether it is a digit of another script than Latin. */
 function isOtherDigit(unit: number): boolean {

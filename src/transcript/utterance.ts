@@ -24,6 +24,7 @@ const PARTS: ReadonlyMap<string, string> = new Map([
 /** Lists of readings of the same words, the best of which comes first. */
 export const ALTERNATIVES: ReadonlySet<string> = new Set(['alternatives', 'nbest']);
 const WORD_TYPES: ReadonlySet<string> = new Set(['word', 'pronunciation', 'punctuation']);
+const WORD_MEMBERS: ReadonlySet<string> = new Set(['word', 'punctuatedword']);
 const PUNCTUATION = /^[.,!?;:…%)\]}。，、！？；：]+$/u;
 
 export interface Utterance {
@@ -44,35 +45,115 @@ export interface Utterance {
   readonly isPunctuation: boolean;
 }
 
-type Members = ReadonlyMap<string, unknown>;
+/** What a member's name says. Ranks are places in the lists above; -1 if it is in none. */
+interface Meaning {
+  readonly plain: string;
+  readonly wordsRank: number;
+  readonly speakerRank: number;
+  readonly nameRank: number;
+  readonly isSureSpeaker: boolean;
+  readonly isTime: boolean;
+  readonly isStart: boolean;
+}
+
+/** The same few names stand in every element. */
+const meanings = new Map<string, Meaning>();
+const MAX_MEANINGS = 2000;
+
+function meaningOf(key: string): Meaning {
+  const known = meanings.get(key);
+  if (known !== undefined) return known;
+  const plain = key.toLowerCase().replaceAll(/[_\-\s]/g, '');
+  const meaning = {
+    plain,
+    wordsRank: WORDS.indexOf(plain),
+    speakerRank: SPEAKERS.indexOf(plain),
+    nameRank: NAMES.indexOf(plain),
+    isSureSpeaker: plain.startsWith('speaker') || plain.startsWith('participant'),
+    isTime: TIME.test(key.charAt(0).toLowerCase() + key.slice(1)),
+    isStart: START.test(key),
+  };
+  if (meanings.size < MAX_MEANINGS) meanings.set(key, meaning);
+  return meaning;
+}
+
+/** A member's name in small letters without underscores. */
+export function plainKey(key: string): string {
+  return meaningOf(key).plain;
+}
+
+/** What the members of one object hold. */
+class Members {
+  words: string | null = null;
+  speaker: string | null = null;
+  isSureSpeaker = false;
+  isTimed = false;
+  start = NaN;
+  type = '';
+  isWord = false;
+  /** The words of its parts, if it has some. */
+  parts: string | null = null;
+  /** The best of several readings. */
+  reading: Record<string, unknown> | null = null;
+  #wordsRank = Infinity;
+  #speakerRank = Infinity;
+  #hasText = false;
+
+  constructor(object: Record<string, unknown>) {
+    for (const key of Object.keys(object)) this.#add(meaningOf(key), object[key]);
+    this.isWord = WORD_TYPES.has(this.type) || (this.isWord && !this.#hasText);
+  }
+
+  #add(meaning: Meaning, value: unknown): void {
+    const { plain, wordsRank, speakerRank } = meaning;
+    if (wordsRank !== -1) this.#addWords(plain, wordsRank, value);
+    if (speakerRank !== -1) this.#addSpeaker(speakerRank, nameOf(value));
+    if (meaning.isSureSpeaker) this.isSureSpeaker = true;
+    if (meaning.isTime && value !== null) this.isTimed = true;
+    if (meaning.isStart && Number.isNaN(this.start)) this.start = numberOf(value);
+    if (plain === 'type' && typeof value === 'string') this.type = value.toLowerCase();
+    if (!Array.isArray(value)) return;
+    const joint = PARTS.get(plain);
+    if (joint !== undefined) this.parts ??= joinedWords(value, joint);
+    const first: unknown = value[0];
+    if (ALTERNATIVES.has(plain) && isObject(first)) this.reading ??= first;
+  }
+
+  #addWords(plain: string, rank: number, value: unknown): void {
+    if (plain === 'text') this.#hasText = true;
+    if (WORD_MEMBERS.has(plain)) this.isWord = true;
+    if (value === null) this.words ??= '';
+    if (typeof value !== 'string' || rank >= this.#wordsRank) return;
+    this.words = value;
+    this.#wordsRank = rank;
+  }
+
+  #addSpeaker(rank: number, name: string): void {
+    this.speaker ??= '';
+    if (name.trim() === '' || rank >= this.#speakerRank) return;
+    this.speaker = name;
+    this.#speakerRank = rank;
+  }
+}
 
 /** What an element of a list says; null if it is no object. */
 export function utteranceOf(element: unknown): Utterance | null {
   if (!isObject(element)) return null;
-  const members = membersOf(element);
-  const best = bestReading(members);
-  const inner = best === null ? null : membersOf(best);
-  const words = wordsOf(members) ?? (inner === null ? null : wordsOf(inner)) ?? partsOf(members);
-  const speaker = speakerOf(members) ?? (inner === null ? null : speakerOf(inner));
-  const type = typeof members.get('type') === 'string' ? String(members.get('type')).toLowerCase() : '';
-  const isWord =
-    WORD_TYPES.has(type) || (!members.has('text') && (members.has('word') || members.has('punctuatedword')));
-  const isTimed = hasTime(element) || (best !== null && Object.values(best).some((value) => hasTimedParts(value)));
-  const isPunctuation = type === 'punctuation' || (words !== null && PUNCTUATION.test(words));
+  const members = new Members(element);
+  const reading = members.reading === null ? null : new Members(members.reading);
+  const words = members.words ?? reading?.words ?? reading?.parts ?? members.parts;
+  const speaker = members.speaker ?? reading?.speaker ?? null;
+  const isSure = members.isSureSpeaker || reading?.isSureSpeaker === true;
+  const isTimed = members.isTimed || (members.reading !== null && Object.values(members.reading).some(hasTimedParts));
   return {
     words: words?.toWellFormed() ?? null,
     speaker: (speaker ?? '').toWellFormed(),
-    speakerMember:
-      speaker === null
-        ? 'none'
-        : hasSureSpeaker(members) || (inner !== null && hasSureSpeaker(inner))
-          ? 'sure'
-          : 'likely',
+    speakerMember: speaker === null ? 'none' : isSure ? 'sure' : 'likely',
     isTimed,
-    start: startOf(element),
-    type,
-    isWord,
-    isPunctuation,
+    start: members.start,
+    type: members.type,
+    isWord: members.isWord,
+    isPunctuation: members.type === 'punctuation' || (words !== null && PUNCTUATION.test(words)),
   };
 }
 
@@ -80,100 +161,34 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The members by their names in small letters without underscores; of two equal ones the first counts. */
-function membersOf(object: Record<string, unknown>): Members {
-  const members = new Map<string, unknown>();
-  for (const [key, value] of Object.entries(object)) {
-    const plain = plainKey(key);
-    if (!members.has(plain)) members.set(plain, value);
-  }
-  return members;
+/** Null if the parts hold no words. */
+function joinedWords(parts: readonly unknown[], joint: string): string | null {
+  const words = parts.flatMap((part) => (isObject(part) ? (new Members(part).words ?? []) : []));
+  return words.length > 0 ? words.join(joint) : null;
 }
 
-/** The same few names stand in every element. */
-const plainKeys = new Map<string, string>();
-const MAX_PLAIN_KEYS = 2000;
-
-export function plainKey(key: string): string {
-  const known = plainKeys.get(key);
-  if (known !== undefined) return known;
-  const plain = key.toLowerCase().replaceAll(/[_\-\s]/g, '');
-  if (plainKeys.size < MAX_PLAIN_KEYS) plainKeys.set(key, plain);
-  return plain;
-}
-
-function wordsOf(members: Members): string | null {
-  const present = WORDS.filter((key) => members.has(key));
-  const words = present.map((key) => members.get(key)).find((value) => typeof value === 'string');
-  if (typeof words === 'string') return words;
-  return present.some((key) => members.get(key) === null) ? '' : null;
-}
-
-/** The words of the parts, if the utterance consists of such. */
-function partsOf(members: Members): string | null {
-  for (const [list, joint] of PARTS) {
-    const parts = members.get(list);
-    if (!Array.isArray(parts)) continue;
-    const words = parts.flatMap((part: unknown) => (isObject(part) ? (wordsOf(membersOf(part)) ?? []) : []));
-    if (words.length > 0) return words.join(joint);
-  }
-  return null;
-}
-
-function bestReading(members: Members): Record<string, unknown> | null {
-  for (const list of ALTERNATIVES) {
-    const readings = members.get(list);
-    const first: unknown = Array.isArray(readings) ? readings[0] : null;
-    if (isObject(first)) return first;
-  }
-  return null;
-}
-
-/** The speaker's name; empty if a member says that there is none, null if no member is about a speaker. */
-function speakerOf(members: Members): string | null {
-  let isKnown = false;
-  for (const key of SPEAKERS) {
-    if (!members.has(key)) continue;
-    isKnown = true;
-    const name = nameOf(members.get(key));
-    if (name.trim() !== '') return name;
-  }
-  return isKnown ? '' : null;
-}
-
-function hasSureSpeaker(members: Members): boolean {
-  return [...members.keys()].some((key) => key.startsWith('speaker') || key.startsWith('participant'));
-}
-
+/** The name of a speaker that is a text, a number, an object with a name, or a list of such; empty if it has none. */
 function nameOf(value: unknown): string {
   if (typeof value === 'string') return value;
   if (typeof value === 'number') return String(value);
   if (Array.isArray(value)) return nameOf(value[0]);
   if (!isObject(value)) return '';
-  const members = membersOf(value);
-  for (const key of NAMES) {
-    const name = members.get(key);
-    if ((typeof name === 'string' && name.trim() !== '') || typeof name === 'number') return String(name);
+  let [best, bestRank] = ['', Infinity];
+  for (const key of Object.keys(value)) {
+    const { nameRank } = meaningOf(key);
+    const member = value[key];
+    if (nameRank === -1 || nameRank >= bestRank || (typeof member !== 'string' && typeof member !== 'number')) continue;
+    if (String(member).trim() !== '') [best, bestRank] = [String(member), nameRank];
   }
-  return '';
-}
-
-function hasTime(object: Record<string, unknown>): boolean {
-  return Object.entries(object).some(
-    ([key, value]) => value !== null && TIME.test(key.charAt(0).toLowerCase() + key.slice(1)),
-  );
+  return best;
 }
 
 function hasTimedParts(value: unknown): boolean {
   const first: unknown = Array.isArray(value) ? value[0] : null;
-  return isObject(first) && hasTime(first);
+  return isObject(first) && new Members(first).isTimed;
 }
 
-function startOf(object: Record<string, unknown>): number {
-  for (const [key, value] of Object.entries(object)) {
-    if (!START.test(key)) continue;
-    if (typeof value === 'number') return value;
-    if (typeof value === 'string' && value.trim() !== '') return Number(value);
-  }
-  return NaN;
+function numberOf(value: unknown): number {
+  if (typeof value === 'number') return value;
+  return typeof value === 'string' && value.trim() !== '' ? Number(value) : NaN;
 }

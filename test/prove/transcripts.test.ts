@@ -65,6 +65,7 @@ test('costs', async (context) => {
   const missed = missedBars(costs);
   const size = `${BODY_UNITS / 1e6} MB`;
   const steepest = parsing.find(({ ratio }) => ratio === most(parsing, 'ratio'))?.format ?? '';
+  const slowest = hostile.find(({ quickestCpuMs }) => quickestCpuMs === most(hostile, 'quickestCpuMs'))?.name ?? '';
   const hostileCpuMs = Math.max(most(hostile, 'parseCpuMs'), most(hostile, 'tinyPagesCpuMs'));
   prove(
     context,
@@ -82,8 +83,8 @@ test('costs', async (context) => {
     },
     {
       name: 'transcripts, hostile',
-      bar: `${hostile.length} bodies made to be slow, ${HOSTILE_UNITS / 1e6} MB and more: under ${count(BARS.hostileCpuMs)} ms of CPU, no hold over ${BARS.holdMs} ms of the thread's CPU, at most ${BARS.hostileMB} MB held`,
-      measured: `at most ${hostileCpuMs} ms, ${most(hostile, 'holdCpuMs')} ms (${most(hostile, 'holdMs')} ms by the clock), ${most(hostile, 'heldMB')} MB`,
+      bar: `${hostile.length} bodies made to be slow: ${size} at most ${BARS.parseCpuMs} ms of CPU (best of the rounds); ${HOSTILE_UNITS / 1e6} MB and more under ${count(BARS.hostileCpuMs)} ms of CPU, no hold over ${BARS.holdMs} ms of the thread's CPU, at most ${BARS.hostileMB} MB held`,
+      measured: `at most ${most(hostile, 'quickestCpuMs')} ms (${slowest}); ${hostileCpuMs} ms, ${most(hostile, 'holdCpuMs')} ms (${most(hostile, 'holdMs')} ms by the clock), ${most(hostile, 'heldMB')} MB`,
       ok: missed.hostile.length === 0,
     },
   );

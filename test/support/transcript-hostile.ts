@@ -18,6 +18,10 @@ export function hostileBodies(units: number): HostileBody[] {
   const cue = 'WEBVTT\n\n00:01.000 --> 00:02.000\n';
   const emptyCue = '0:0-->0:0\n';
   const utterance = '{"at":0,"text":""}';
+  const numbered = `14${' '.repeat(60)}A.  x\n`;
+  const tabs = '1:11:11:11\t\t\t\tA\t\t\t**\n';
+  const padded = `0:03${' '.repeat(120)}x\n`;
+  const halfDay = '安 上午10:04:12\n早\n\n';
   return [
     { name: '[', body: fill('['), declared: null, turns: 1 },
     { name: '[ declared as utterances', body: fill('['), declared: 'utterances_json', turns: 1 },
@@ -88,6 +92,12 @@ export function hostileBodies(units: number): HostileBody[] {
       turns: count('a b c d e f g h i: \n'),
     },
     { name: 'times', body: fill('0:03\n', 'A: x\nA: y\n'), declared: null, turns: 2 },
+    { name: 'a numbered line of spaces', body: fill(numbered), declared: null, turns: count(numbered) },
+    { name: 'a time, tabs and asterisks', body: fill(tabs), declared: null, turns: count(tabs) },
+    { name: 'times before spaces', body: fill(padded), declared: null, turns: count(padded) },
+    { name: 'columns of a few words', body: fill('0:03\tA\tx\n'), declared: null, turns: count('0:03\tA\tx\n') },
+    { name: 'days and zones', body: fill('2031-03-12T10:04:12.5+02:00 '), declared: null, turns: 1 },
+    { name: 'half days', body: fill(halfDay), declared: null, turns: count(halfDay) },
     { name: 'asterisks', body: fill('**'), declared: null, turns: 1 },
     { name: 'spaces and a time', body: fill(' ', 'A', ' 0:03'), declared: null, turns: 1 },
     { name: 'notes', body: fill('NOTE\n\n', `WEBVTT\n\n${emptyCue}`), declared: null, turns: 1 },

@@ -127,6 +127,61 @@ test.each([
     'spk_0: Hi.',
   ],
   ['tl;dv', { meetingId: 'x', data: [{ speaker: 'Anna', text: 'Hi.', startTime: 0 }] }, 'Anna: Hi.'],
+  ['whisper.cpp', { result: { language: 'en' }, transcription: [{ offsets: { from: 0, to: 9 }, text: 'Hi.' }] }, 'Hi.'],
+  [
+    'Amazon Call Analytics',
+    { Transcript: [{ Content: 'Hi.', Items: [{ Content: 'Hi' }], BeginOffsetMillis: 0, ParticipantRole: 'AGENT' }] },
+    'AGENT: Hi.',
+  ],
+  [
+    'Aircall',
+    { content: { utterances: [{ start_time: 1, text: 'Hi.', participant_type: 'internal', user_id: 7 }] } },
+    'internal: Hi.',
+  ],
+  [
+    'Webex',
+    { items: [{ personName: 'Anna', personEmail: 'a@example.com', text: 'Hi.', offsetMillisecond: 9 }] },
+    'Anna: Hi.',
+  ],
+  ['a timeline of Zoom', { timeline: [{ ts: '00:01', text: 'Hi.', users: [{ username: 'Anna' }] }] }, 'Anna: Hi.'],
+  [
+    'Dialpad',
+    {
+      lines: [
+        { name: 'Anna', content: 'Hi.', time: '10:04', type: 'transcript' },
+        { name: 'Anna', content: 'price_inquiry', time: '10:05', type: 'moment' },
+      ],
+    },
+    'Anna: Hi.',
+  ],
+  [
+    'Azure',
+    {
+      combinedRecognizedPhrases: [{ channel: 0, display: 'Hi.' }],
+      recognizedPhrases: [{ speaker: 1, offset: 'PT1S', nBest: [{ display: 'Hi.' }, { display: 'High.' }] }],
+    },
+    '1: Hi.',
+  ],
+  [
+    'entries of Meet',
+    { transcriptEntries: [{ name: 'records/x/entries/1', participant: 'records/x/p/1', text: 'Hi.', startTime: 'x' }] },
+    'records/x/p/1: Hi.',
+  ],
+  [
+    'Gong',
+    { callTranscripts: [{ callId: 1, transcript: [{ speakerId: '7', sentences: [{ start: 1, text: 'Hi.' }] }] }] },
+    '7: Hi.',
+  ],
+  [
+    'Google',
+    {
+      results: [
+        { alternatives: [{ transcript: 'Hi.', words: [{ startTime: '0s', word: 'Hi.' }] }], resultEndTime: '1s' },
+      ],
+    },
+    'Hi.',
+  ],
+  ['times as objects', [{ speaker: 'Anna', text: 'Hi.', start: { seconds: '1' } }], 'Anna: Hi.'],
   ['words of null', [{ speaker: 'Anna', text: null }], 'Anna: '],
   ['words of null and others', [{ speaker: 'Anna', text: null, content: 'Hi.' }], 'Anna: Hi.'],
   [
@@ -147,6 +202,98 @@ test('T10: of several lists one is the transcript, all of the same place togethe
   const other = { utterances: [{ speaker: 2, text: 'y' }] };
   expect(read({ a: one, b: other })).toEqual(['json', '1: x']);
   expect(read({ chapters: [one, other] })).toEqual(['json', '1: x', '2: y']);
+});
+
+const SAID = ['json', 'A: Hi there.', 'B: Ho.'];
+const [HI, THERE, HO] = ['Hi', 'there', 'Ho'];
+test.each([
+  [
+    'Soniox',
+    {
+      tokens: [
+        { text: HI, start_ms: 1, speaker: 'A' },
+        { text: ' th', start_ms: 2, speaker: 'A' },
+        { text: 'ere', start_ms: 3, speaker: 'A' },
+        { text: '.', start_ms: 4, speaker: 'A' },
+        { text: ` ${HO}`, start_ms: 5, speaker: 'B' },
+        { text: '.', start_ms: 6, speaker: 'B' },
+      ],
+    },
+  ],
+  [
+    'Speechmatics',
+    {
+      results: [HI, THERE, '.', HO, '.'].map((content, i) => ({
+        type: content === '.' ? 'punctuation' : 'word',
+        start_time: i,
+        alternatives: [{ content, speaker: i < 3 ? 'A' : 'B' }],
+      })),
+    },
+  ],
+  [
+    'Google, with speakers',
+    {
+      results: [
+        { alternatives: [{ transcript: 'Hi there. Ho.' }], resultEndTime: '3s' },
+        {
+          alternatives: [
+            {
+              words: ['Hi', 'there.', 'Ho.'].map((word, i) => ({
+                startTime: `${i}s`,
+                word,
+                speakerTag: i < 2 ? 'A' : 'B',
+              })),
+            },
+          ],
+        },
+      ],
+    },
+  ],
+  [
+    'Amazon Transcribe, speakers in a list of their own',
+    {
+      results: {
+        transcripts: [{ transcript: 'Hi there. Ho.' }],
+        speaker_labels: {
+          segments: [
+            {
+              start_time: '0.0',
+              end_time: '1.9',
+              speaker_label: 'A',
+              items: [{ start_time: '0.0', speaker_label: 'A' }],
+            },
+            { start_time: '2.0', end_time: '3.0', speaker_label: 'B', items: [] },
+          ],
+        },
+        items: [
+          { type: 'pronunciation', start_time: '0.0', alternatives: [{ content: HI }] },
+          { type: 'pronunciation', start_time: '1.0', alternatives: [{ content: THERE }] },
+          { type: 'punctuation', alternatives: [{ content: '.' }] },
+          { type: 'pronunciation', start_time: '2.0', alternatives: [{ content: HO }] },
+          { type: 'punctuation', alternatives: [{ content: '.' }] },
+        ],
+      },
+    },
+  ],
+])('T10: single words are joined to turns while the speaker stays the same: %s', (_what, value) => {
+  expect(read(value)).toEqual(SAID);
+});
+
+test('T10: an object on each line', () => {
+  expect(read('{"speaker":"A","text":"Hi there."}\n{"speaker":"B","text":"Ho."}\n')).toEqual(SAID);
+  expect(read('{"speaker":"A","text":"Hi there."}\n{"speaker":"B",').at(0)).toBe(null);
+});
+
+test('T10: a translation and highlights are not read beside the transcript', () => {
+  const utterances = [
+    { speaker: 'A', start: 1, text: 'Hi there.' },
+    { speaker: 'B', start: 2, text: 'Ho.' },
+  ];
+  const french = utterances.map((utterance, i) => ({ ...utterance, text: ['Salut à vous.', 'Oh.'][i] }));
+  expect(read({ transcription: { utterances }, translation: { results: [{ utterances: french }] } })).toEqual(SAID);
+  expect(
+    read({ highlights: { segments: [{ start: 2, speaker: 'B', text: 'Ho.' }] }, transcript: { segments: utterances } }),
+  ).toEqual(SAID);
 });
 
 test('T2a: without utterances it is a call without words, unless other words stand beside the empty list', () => {
