@@ -96,7 +96,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
 function openJournal({ maintenance, clock, timers, logger }: BackendOptions, link: RedisLink, instances: Instances) {
   const journal = new RedisJournal({ link, clock, timers, onLost: () => logger.error(STATE_LOST) });
   const isOldThere = (): boolean => instances.list().some(({ usesJournal }) => !usesJournal);
-  const bridge = new Bridge03({ journal, link, isOldThere, clock, timers, onOver: () => undefined });
+  const bridge = new Bridge03({ journal, link, isOldThere, clock, timers });
   return { journal, bridge, maintenance: new MaintenanceControl(journal, maintenance, clock) };
 }
 

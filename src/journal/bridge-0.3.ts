@@ -10,7 +10,7 @@
  *   the journal). The one that differs from that was changed, and is taken over; if both were, 0.3's is.
  * - A purge or a change of keys by 0.3 becomes an event, once: the script that appends it moves on how far 0.3's were taken
  *   over. An event of 0.4 becomes a purge or a version of 0.3, once, with a name that begins with `0.4-`.
- * - It is over a day after the last process of 0.3 was seen: what 0.3 left is unlinked. To go back after that, set times and
+ * - It is over a day after the last process of 0.3 was seen: what 0.3 left in the state Redis is unlinked. To go back after that, set times and
  *   maintenance anew.
  */
 import { randomUUID } from 'node:crypto';
@@ -110,8 +110,6 @@ export interface BridgeOptions {
   readonly isOldThere: () => boolean;
   readonly clock: Clock;
   readonly timers: Timers;
-  /** Called when what 0.3 left in the state Redis was unlinked, to unlink the rest. */
-  readonly onOver: () => void;
 }
 
 /** What 0.3 has, and how far both agree. */
@@ -239,7 +237,7 @@ export class Bridge03 {
 
   /** Notes when 0.3 was there last, and clears up after it. */
   async #isStillOn({ history, version, seenAtMs }: Both): Promise<boolean> {
-    const { link, isOldThere, clock, onOver } = this.#options;
+    const { link, isOldThere, clock } = this.#options;
     const nowMs = clock.nowMs();
     const hasLeft = history !== '' || (version !== '' && !version.startsWith(OURS));
     if (isOldThere() || (seenAtMs === null && hasLeft)) {
@@ -256,7 +254,6 @@ export class Bridge03 {
       await client.unlink(VERSION);
       return client.hdel(STATE_KEY, ...BRIDGE_FIELDS);
     });
-    onOver();
     return false;
   }
 

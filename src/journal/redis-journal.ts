@@ -23,7 +23,7 @@ import { afterChange, type RedisLink } from '../redis/connection.ts';
 import { oneAtATime } from '../redis/connectivity.ts';
 import type { BlockingConnection } from '../redis/blocking-connection.ts';
 import { refusalOf } from '../redis/refusal.ts';
-import { type RedisScript, runScript, type ScriptArgument } from '../redis/script.ts';
+import { type RedisScript, runScript, type ScriptCall } from '../redis/script.ts';
 import { compareEnd, type Entry, follow, type Place, Proof } from './chain.ts';
 import { changeSchema, entriesSchema, lookSchema, readEvent, readSnapshot, registerOf } from './events.ts';
 import type { Apply, EventKind, Journal, JournalEvent, Position, Snapshot } from './journal.ts';
@@ -36,6 +36,8 @@ const PROOF_HOLDS_MS = 900;
 const BLOCK_MS = 250;
 /** Events in one reply. */
 const BATCH = 1000;
+/** How long a revocation waits for a replica. */
+const CONFIRM_MS = 250;
 /** Before the next try while the connection for the blocked read is not there. */
 const RETRY_MS = 100;
 const WORD_BYTES = 9;
@@ -59,6 +61,7 @@ export interface Replaced {
 export class RedisJournal implements Journal {
   readonly #options: RedisJournalOptions;
   readonly #tail: BlockingConnection;
+  readonly #confirming: BlockingConnection;
   readonly #listeners = new Listeners();
   readonly #proof = new Proof();
   /** The registers as this process knows them: what an event that replaces one is worked out from. */
@@ -74,6 +77,7 @@ export class RedisJournal implements Journal {
   constructor(options: RedisJournalOptions) {
     this.#options = options;
     this.#tail = options.link.openBlocking('journal', BLOCK_MS);
+    this.#confirming = options.link.openBlocking('replicas', CONFIRM_MS);
     // If it fails, the next read without proof looks again.
     this.#stopLooking = options.link.onUp(() => void this.catchUp().catch(() => undefined));
     void this.#follow();
@@ -138,17 +142,40 @@ export class RedisJournal implements Journal {
   async run(
     script: RedisScript,
     text: string,
-    { keys, args }: { readonly keys: readonly string[]; readonly args: readonly ScriptArgument[] },
+    { keys, args }: ScriptCall,
+    way: Pick<RedisLink, 'run'> = this.#options.link,
   ): Promise<readonly unknown[]> {
     const { asked, next } = this.#ask();
     const call = { keys: [...JOURNAL_KEYS, ...keys], args: [asked, ...args] };
-    const { place, results } = changeSchema.parse(await runScript(this.#options.link, script, call));
+    const { place, results } = changeSchema.parse(await runScript(way, script, call));
     const { history, word, sequence } = this.#place;
     const isNext = place.word === next && place.history === history && place.sequence === sequence + 1;
     // The word before it is the caller's: the script has compared them.
     if (isNext) this.#apply([{ sequence: place.sequence, word: next, after: word, text }]);
     else if (place.word !== word || place.history !== history) await afterChange(() => this.catchUp());
     return results;
+  }
+
+  /**
+   * The same, for what a failover must not undo silently: waits for a replica to have it. `isConfirmed` is false if none says so
+   * in time, and null if none is connected, or that is not known: in a Cluster, or if Redis does not say.
+   */
+  async runConfirmed(
+    ...[script, text, call]: [RedisScript, string, ScriptCall]
+  ): Promise<{ readonly results: readonly unknown[]; readonly isConfirmed: boolean | null }> {
+    const way = this.#confirming;
+    if (this.#options.link.kind === 'cluster' || !way.isUp()) {
+      return { results: await this.run(script, text, call), isConfirmed: null };
+    }
+    // `WAIT` is about the writes of its own connection.
+    const results = await this.run(script, text, call, way);
+    try {
+      const replicas = /^connected_slaves:(\d+)/m.exec(await way.run((client) => client.info('replication')))?.[1];
+      if (replicas === undefined || replicas === '0') return { results, isConfirmed: null };
+      return { results, isConfirmed: (await way.run((client) => client.wait(1, CONFIRM_MS))) > 0 };
+    } catch {
+      return { results, isConfirmed: null };
+    }
   }
 
   /** One look at a time, so that no reply is adopted after a later one. */
@@ -167,6 +194,7 @@ export class RedisJournal implements Journal {
     this.#isClosed = true;
     this.#stopLooking();
     this.#tail.close();
+    this.#confirming.close();
   }
 
   async #look(): Promise<void> {

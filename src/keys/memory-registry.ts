@@ -1,6 +1,6 @@
 /** Keys in this process's memory: of a gateway without Redis, and keys that must end with the process. */
 import { type ApiKey, type KeyHash, serializeKey } from './key.ts';
-import { type KeyChange, KeyDirectory, type KeyLookup, type StoredKey } from './registry.ts';
+import { type KeyChange, KeyDirectory, type KeyLookup, type Made, type StoredKey } from './registry.ts';
 
 /** A key never changes its id or hash, so storing one replaces it under both. */
 export class MemoryRegistry extends KeyDirectory implements KeyLookup {
@@ -45,19 +45,19 @@ export class MemoryRegistry extends KeyDirectory implements KeyLookup {
     yield [...this.#keys.values()];
   }
 
-  protected async commit(changes: readonly KeyChange[]): Promise<boolean> {
+  protected async commit(changes: readonly KeyChange[]): Promise<Made | null> {
     const isCurrent = ({ key, replaces }: KeyChange): boolean => {
       const current = this.#keys.get(key.hash);
       const owner = this.#hashOf.get(key.keyId) ?? key.hash;
       return (current === undefined ? null : serializeKey(current)) === replaces && owner === key.hash;
     };
-    if (!changes.every(isCurrent)) return false;
+    if (!changes.every(isCurrent)) return null;
     for (const { key } of changes) {
       const lastUsedAtMs = this.#keys.get(key.hash)?.lastUsedAtMs ?? key.lastUsedAtMs;
       this.#keys.set(key.hash, { ...key, lastUsedAtMs });
       this.#hashOf.set(key.keyId, key.hash);
     }
-    return true;
+    return { isConfirmed: null };
   }
 }
 

@@ -25,7 +25,7 @@ import {
   RegistryUnavailableError,
   serializeKey,
 } from './key.ts';
-import { type KeyChange, KeyDirectory, type StoredKey } from './registry.ts';
+import { type KeyChange, KeyDirectory, type Made, type StoredKey } from './registry.ts';
 import { messageOf } from '../log/error.ts';
 
 const RECORDS = registryKey('records');
@@ -90,7 +90,7 @@ export interface RedisDirectoryOptions {
   /** To the state Redis. It stays its owner's to close. */
   readonly redis: RedisCommands;
   /** Of the same Redis. */
-  readonly journal: Pick<RedisJournal, 'run'>;
+  readonly journal: Pick<RedisJournal, 'run' | 'runConfirmed'>;
   readonly clock: Clock;
   /** Called for each record that `list` leaves out. The message is private. */
   readonly onBrokenRecord: (error: RegistryUnavailableError) => void;
@@ -170,15 +170,17 @@ export class RedisDirectory extends KeyDirectory {
    * Once it resolves, the event of the changes is applied here. A commit that only ends the use of keys needs no memory (C6b: it
    * works on a full Redis). If it rejects without an answer, the changes may or may not have been made.
    */
-  protected async commit(changes: readonly KeyChange[]): Promise<boolean> {
+  protected async commit(changes: readonly KeyChange[]): Promise<Made | null> {
     const hashes = changes.map(({ key }) => key.hash);
     const event: EventOf<'keys'> = { kind: 'keys', hashes: hashes.length > MAX_NAMED ? null : hashes };
     const text = JSON.stringify(event);
     const endsKeys = changes.every(({ key, replaces }) => replaces !== null && key.status !== 'active');
     const parts = changes.flatMap(({ key, replaces }) => [key.hash, key.keyId, replaces ?? '', serializeKey(key)]);
     const call = { keys: [RECORDS, IDS], args: [text, endsKeys ? 1 : 0, ...parts] };
-    const [isMade] = await answered(this.#journal.run(COMMIT, text, call));
-    return isMade === 1;
+    if (!endsKeys)
+      return (await answered(this.#journal.run(COMMIT, text, call)))[0] === 1 ? { isConfirmed: null } : null;
+    const { results, isConfirmed } = await answered(this.#journal.runConfirmed(COMMIT, text, call));
+    return results[0] === 1 ? { isConfirmed } : null;
   }
 
   protected async recordUses(uses: ReadonlyMap<KeyHash, number>): Promise<void> {

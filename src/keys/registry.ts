@@ -52,6 +52,13 @@ export interface KeyChange {
 interface Plan<T> {
   readonly result: T;
   readonly changes: readonly KeyChange[];
+  readonly onMade?: (made: Made) => void;
+}
+
+/** Changes that were made. */
+export interface Made {
+  /** Whether a replica has them: false if none says so in time, null if there is none, or it was not asked. */
+  readonly isConfirmed: boolean | null;
 }
 
 /** The keys, for operators. Subclasses store them. Every method may reject with RegistryUnavailableError. */
@@ -70,10 +77,10 @@ export abstract class KeyDirectory {
   /** All keys in pages, each key once, in no order. For a registry of any size: no page is large. */
   abstract pages(): AsyncGenerator<readonly ApiKey[]>;
   /**
-   * Compare and set: makes all changes in one step, or none and returns false if one of the records is not the one to be
+   * Compare and set: makes all changes in one step, or none and returns null if one of the records is not the one to be
    * replaced any more, or if an id belongs to another hash.
    */
-  protected abstract commit(changes: readonly KeyChange[]): Promise<boolean>;
+  protected abstract commit(changes: readonly KeyChange[]): Promise<Made | null>;
 
   /** Takes note that an operator knows of the loss of all keys; returns it as it was before, null if there is none. */
   async acknowledgeLoss(): Promise<KeyLoss | null> {
@@ -105,12 +112,17 @@ export abstract class KeyDirectory {
   }
 
   /** The key before and after the change; null if there is no such key. Rejects with KeyStateError as `editKey` throws it. */
-  edit(keyId: string, edit: KeyEdit): Promise<EditedKey | null> {
-    return this.#change(keyId, ({ key: before, record }) => {
+  async edit(keyId: string, edit: KeyEdit): Promise<EditedKey | null> {
+    let isConfirmed: boolean | null = null;
+    const onMade = (made: Made): void => {
+      ({ isConfirmed } = made);
+    };
+    const edited = await this.#change(keyId, ({ key: before, record }) => {
       const after = editKey(before, edit);
       const changes = after === before ? [] : [{ key: after, replaces: record }];
-      return { result: { before, after }, changes };
+      return { result: { before, after }, changes, onMade };
     });
+    return edited === null ? null : { ...edited, isConfirmed };
   }
 
   /** Issues a successor as `rotateKey` makes it, or rejects with its KeyStateError; null if there is no such key. */
@@ -150,8 +162,12 @@ export abstract class KeyDirectory {
   /** Plans the changes and makes them; plans again if another process was quicker. */
   async #make<T>(plan: () => Promise<Plan<T>>): Promise<T> {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
-      const { result, changes } = await plan();
-      if (changes.length === 0 || (await this.commit(changes))) return result;
+      const { result, changes, onMade } = await plan();
+      if (changes.length === 0) return result;
+      const made = await this.commit(changes);
+      if (made === null) continue;
+      onMade?.(made);
+      return result;
     }
     throw new RegistryUnavailableError('Other processes changed the key again and again during the change.');
   }

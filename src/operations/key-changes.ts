@@ -160,13 +160,15 @@ function editAction(edit: KeyEdit): string {
 }
 
 /** The members that differ; null if none does: that is no change. */
-function differenceOf({ before, after }: EditedKey): Pick<AuditedChange, 'from' | 'to'> | null {
+function differenceOf({ before, after, isConfirmed }: EditedKey): Pick<AuditedChange, 'from' | 'to'> | null {
   const [from, to] = [auditedKey(before), auditedKey(after)];
   const changed = Object.keys(from).filter((name) => !isDeepStrictEqual(from[name], to[name]));
   if (changed.length === 0) return null;
   const only = (members: Readonly<Record<string, unknown>>) =>
     Object.fromEntries(changed.map((name) => [name, members[name]]));
-  return { from: only(from), to: only(to) };
+  // A failover may undo it.
+  const unconfirmed = isConfirmed === false ? { replicas: 'none has confirmed it' } : {};
+  return { from: only(from), to: { ...only(to), ...unconfirmed } };
 }
 
 /** A key or an edit as it was asked for, if it is not known whether it was made. */

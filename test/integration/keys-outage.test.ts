@@ -1,5 +1,6 @@
 /** C8: keys while Redis is frozen, gone or deaf, and when it is back. */
-import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { connect } from 'node:net';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { hashToken, newToken } from '../../src/keys/token.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { dependency, type World, redisIsWell, startFleet, WITHIN, use } from '../support/world.ts';
@@ -174,6 +175,27 @@ test.each<[string, lose: (client: TestClient, hash: string) => Promise<unknown>,
   const what = left === 0 ? 'its data' : 'keys';
   await keysAre(gateway, new RegExp(`^degraded: Redis lost ${what} at \\d\\d:\\d\\d; ${left} keys?, 2 before; import`));
   expect(await keyCounts(gateway)).toEqual({ evalgate_keys: left, evalgate_keys_lost: 2 - left });
+});
+
+test.skipIf(!isOneServer)('a revocation that no replica has confirmed says so in the audit', async () => {
+  const gateway = await one();
+  const [alone, replicated] = [await gateway.issue(), await gateway.issue()];
+  await gateway.admin('DELETE', `/api/keys/${alone.keyId}`);
+  expect((await auditOf(gateway))[0]).toMatchObject({ action: 'key.revoke', to: { status: 'revoked' } });
+  // A replica that takes everything and confirms nothing.
+  const { hostname, port } = new URL(redis.url);
+  const replica = connect({ host: hostname, port: Number(port) });
+  onTestFinished(() => void replica.destroy());
+  replica.resume().write('SYNC\r\n');
+  await vi.waitFor(
+    async () =>
+      expect(await withClient(redis.url, (client) => client.info('replication'))).toContain('connected_slaves:1'),
+    WITHIN,
+  );
+  const to = { status: 'revoked', replicas: 'none has confirmed it' };
+  await gateway.admin('DELETE', `/api/keys/${replicated.keyId}`);
+  expect((await auditOf(gateway))[0]).toMatchObject({ action: 'key.revoke', to });
+  expect(await use(gateway, replicated.token)).toBe(403);
 });
 
 test('an empty Redis that nobody has seen with keys is no loss', async () => {
