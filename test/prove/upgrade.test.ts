@@ -1,9 +1,9 @@
 /**
- * Rolling from 0.2 to this version and back, over one Redis: nothing is lost, and a copy of the other's that cannot be read
- * is a miss. It needs a checkout of 0.2 with its packages:
+ * Rolling from 0.3 to this version and back, over one Redis: nothing is lost, and a copy of the other's is a miss. It needs a
+ * checkout of 0.3 with its packages:
  *
- *     git worktree add ../evalgate-0.2 da3fe82 && (cd ../evalgate-0.2 && npm ci)
- *     EVALGATE_0_2=$PWD/../evalgate-0.2 npm run prove -- test/prove/upgrade.test.ts
+ *     git worktree add ../evalgate-0.3 a5d8bad8 && (cd ../evalgate-0.3 && npm ci)
+ *     EVALGATE_0_3=$PWD/../evalgate-0.3 npm run prove -- test/prove/upgrade.test.ts
  */
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
@@ -15,7 +15,7 @@ import { startRedis } from '../support/redis.ts';
 import { createStoreServer } from '../support/store-server.ts';
 import { count, prove, skipLoudly } from './bar.ts';
 
-const OTHER = process.env['EVALGATE_0_2'];
+const OTHER = process.env['EVALGATE_0_3'];
 const V1 = `/v1/workspaces/${WORKSPACE_A}/reports`;
 const PATHS = [
   V1,
@@ -43,13 +43,6 @@ store.put({
   dealInsights: [dealInsights()],
   scorecards: [aScorecard()],
 });
-// 0.2 has no form for these two.
-const { evaluatee } = anEvaluation();
-store.evaluations.set('ev_8', {
-  ...anEvaluation({ _id: 'ev_8' }),
-  evaluatee: { ...evaluatee, email: 'j\u00f6rg@example.com' },
-});
-store.evaluations.set('ev_9', { ...anEvaluation({ _id: 'ev_9' }), evaluatee: { ...evaluatee, userId: null } });
 afterAll(() => Promise.all(running.map((gateway) => gateway.kill())));
 
 function onLine(line: string): void {
@@ -84,12 +77,13 @@ async function stateOf(gateway: GatewayProcess) {
   return {
     keys: Object.fromEntries(keys.map(({ keyId, status }) => [keyId, status])),
     list: classes.find((one) => one.class === 'list'),
+    rubric: classes.find((one) => one.class === 'rubric'),
     audit: entries.map(({ action, target }) => `${action} ${target}`),
   };
 }
 
-test('0.2, both, 0.3, both, 0.2: keys, quotas, times, revocations and purges stay in force', async (context) => {
-  if (OTHER === undefined) skipLoudly(context, 'EVALGATE_0_2 names no checkout of 0.2');
+test('0.3, both, 0.4, both, 0.3: keys, quotas, times, revocations and purges stay in force', async (context) => {
+  if (OTHER === undefined) skipLoudly(context, 'EVALGATE_0_3 names no checkout of 0.3');
   const old = join(OTHER, 'src/cli/evalgate.js');
   const expected = PATHS.map((path) => (path.endsWith('no-such-call') ? 404 : 200));
   let reads = 0;
@@ -107,12 +101,12 @@ test('0.2, both, 0.3, both, 0.2: keys, quotas, times, revocations and purges sta
   await first.administer('PUT', '/api/cache/ttl/list', { fresh: '45s', for: '1h' });
   await first.status('/v2/calls', token);
   reads += 1;
-  await check(first, '0.2 alone');
+  await check(first, '0.3 alone');
   const before = await stateOf(first);
 
   const second = await start(PROGRAM);
-  await check(second, '0.3 beside 0.2');
-  await check(first, '0.2 beside 0.3');
+  await check(second, '0.4 beside 0.3');
+  await check(first, '0.3 beside 0.4');
   expect(await stateOf(second)).toEqual(before);
   // Each obeys the other at once.
   await second.administer('DELETE', `/api/keys/${revoked.keyId}`);
@@ -130,19 +124,24 @@ test('0.2, both, 0.3, both, 0.2: keys, quotas, times, revocations and purges sta
       .toEqual([200, true]);
   }
 
+  await second.administer('PUT', '/api/cache/ttl/rubric', { fresh: '2m' });
+  await expect.poll(async () => (await stateOf(first)).rubric, { timeout: 2000 }).toMatchObject({ fresh: '2m' });
+  await first.administer('PUT', '/api/cache/ttl/rubric', { fresh: '3m' });
+  await expect.poll(async () => (await stateOf(second)).rubric, { timeout: 2000 }).toMatchObject({ fresh: '3m' });
+
   const rolled = await stateOf(second);
   await first.stop();
-  await check(second, '0.3 alone');
+  await check(second, '0.4 alone');
   const third = await start(old);
-  await check(third, '0.2 again, beside 0.3');
-  await check(second, '0.3, beside 0.2 again');
+  await check(third, '0.3 again, beside 0.4');
+  await check(second, '0.4, beside 0.3 again');
   expect(await stateOf(third)).toEqual(rolled);
   await second.stop();
-  await check(third, '0.2 alone again');
+  await check(third, '0.3 alone again');
   expect(await third.status('/v2/calls', revoked.token)).toBe(403);
 
   prove(context, {
-    name: 'rolling from 0.2 to 0.3 and back',
+    name: 'rolling from 0.3 to 0.4 and back',
     bar: 'every answer as expected, no error in the log',
     measured: `${count(reads)} reads, ${results.length} unexpected, ${errors.length} errors: ${[...results, ...errors].join('; ')}`,
     ok: results.length === 0 && errors.length === 0,
