@@ -12,6 +12,8 @@ import { judge, type Verdict } from './verdict.ts';
 
 /** So many shapes are tried. */
 const MAX_TRIES = 2;
+/** So many lines of a list may have names that do not recur. */
+const MAX_TOPICS = 3;
 
 /** The reading by the best shape that explains most lines; null if none does. */
 export function* readSpokenLines(body: Body): Slices<Reading | null> {
@@ -33,6 +35,12 @@ export function* judgeLines(text: string): Slices<Verdict[]> {
 
 function* sampleOf(text: string): Slices<Sample> {
   return yield* new Sampler(text).read(frontMatterEnd(text), yield* isNumbered(text));
+}
+
+/** Whether speakers speak again: those who do have at least half of the turns, keys above the speech aside. */
+function speakersRecur({ top }: Sample, { names, recurring, turns }: ShapeCount, start: number): boolean {
+  const keys = top.filter((line) => line.start < start && names.of(line.name) === 1).length;
+  return names.repeats * 2 > names.once - keys && recurring.turns * 2 >= turns - keys;
 }
 
 /** What a line is in the text: the first of a turn, or not. */
@@ -82,8 +90,7 @@ class TurnReader {
     // If every paragraph begins with a name, so does that of one who speaks once.
     this.#areAllNames = shape.turns * 10 >= sample.paragraphs * 9;
     this.#beginsParagraphs = shape.afterBlank * 10 >= shape.turns * 7;
-    const keys = sample.top.filter(({ start, name }) => start < this.#speechStart && shape.names.of(name) === 1);
-    this.#isRecurrent = this.#isTimed || shape.names.repeats * 2 > shape.names.once - keys.length;
+    this.#isRecurrent = this.#isTimed || speakersRecur(sample, shape, this.#speechStart);
   }
 
   *read(): Slices<Reading | null> {
@@ -108,12 +115,12 @@ class TurnReader {
     const measure = this.#measure;
     if (measure.turns === 0) return null;
     if (kind !== 'named') return this.#finish(measure.explained(kind === 'timed' ? undefined : true));
-    // In a call speakers speak again; the colons of a manual or of minutes follow ever new words.
-    if (
-      !this.#isRecurrent &&
-      (this.#keys > 0 || (this.#hasPreamble && measure.turns * 2 <= lineCount - this.#headerLines))
-    )
-      return null;
+    // In a call speakers speak again; the colons of a manual, of minutes or of a list of topics follow ever new words.
+    if (!this.#isRecurrent) {
+      const isProse = this.#hasPreamble && measure.turns * 2 <= lineCount - this.#headerLines;
+      const isList = this.#mark !== '' && measure.turns > MAX_TOPICS;
+      if (isProse || isList || this.#keys > 0) return null;
+    }
     const distant = declared === 'speaker_text' || (this.#isRecurrent ? undefined : false);
     return this.#finish(measure.explained(distant));
   }

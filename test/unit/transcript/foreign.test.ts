@@ -40,6 +40,10 @@ test.each([
     '# Setup: start\n\nDo this first.\n\n# Setup: next\n\nDo the rest.\n\n# Usage: start\n\nAnd use it.\n\n# Usage: next\n\nMore.',
   ],
   [
+    'a list of topics',
+    '# Summary\n\n- **Prices**: they rise.\n- **Plans**: two of them.\n- **Dates**: none yet.\n- **People**: Anna and Bo.\n- **Next**: a call.',
+  ],
+  [
     'a manual',
     'Ingredients: flour, eggs\nTime: 30 minutes\n\nStep 1: Mix.\nStep 2: Bake.\nStep 3: Eat.\n\nThen clean up.\nEnjoy the evening.',
   ],
