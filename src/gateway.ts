@@ -342,6 +342,8 @@ export class Gateway {
       ...this.#parts,
       fetch: store.guard.fetch,
       sharedCache: backend.sharedCache ?? UNSHARED,
+      announceMoved: ({ requestedAtMs: fetchedAtMs, ...moved }) =>
+        backend.journal.append({ kind: 'moved', ...moved, fetchedAtMs }),
       purges: backend.purges,
       maintenance: backend.maintenance,
       events: broadcast(loaded.isTraced ? [...listeners, cacheSpans] : listeners),
@@ -392,7 +394,7 @@ export class Gateway {
       ttl,
       configuredBy: (cacheClass, name) => originOf(this.#loaded, `cache.classes.${cacheClass}.${name}`),
       resolve: createResolver(),
-      flightOf: (key, audience) => cache.flightOf(key, audience),
+      flightOf: (key, set) => cache.flightOf(key, set),
       lastMissOf: (key) => backend.stats.lastMisses.of(key),
       outdatedLimitOf: (cacheClass) => this.#loaded.config.cache.classes[cacheClass].outdatedLimit,
       maxRequestsPerSecond: config.upstream.maxRequestsPerSecond,

@@ -118,20 +118,23 @@ export function endpoint<R extends AdminRoute>(
   };
 }
 
-/** An endpoint that answers JSON lines. */
-export function linesEndpoint(route: AdminRoute, pages: () => AsyncGenerator<readonly object[]>): Endpoint {
-  return { route, handle: (ctx) => answerLines(ctx, pages()) };
-}
-
 /**
- * Answers JSON lines, in pages as they are read. A failure before the first page is an answer like any other; one after it
- * breaks the answer off.
+ * An endpoint that answers JSON lines, in pages as they are read. A failure before the first page is an answer like any
+ * other; one after it breaks the answer off.
  */
-export async function answerLines(ctx: AdminContext, pages: AsyncGenerator<readonly object[]>): Promise<void> {
-  const lines = linesOf(pages);
-  const first = await lines.next();
-  ctx.type = `${JSON_LINES}; charset=utf-8`;
-  ctx.body = Readable.from(first.done === true ? [] : withFirst(first.value, lines));
+export function linesEndpoint(
+  route: AdminRoute,
+  pages: (ctx: EndpointContext) => AsyncGenerator<readonly object[]>,
+): Endpoint {
+  return {
+    route,
+    handle: async (ctx) => {
+      const lines = linesOf(pages(ctx));
+      const first = await lines.next();
+      ctx.type = `${JSON_LINES}; charset=utf-8`;
+      ctx.body = Readable.from(first.done === true ? [] : withFirst(first.value, lines));
+    },
+  };
 }
 
 async function* linesOf(pages: AsyncGenerator<readonly object[]>): AsyncGenerator<string> {

@@ -1,7 +1,7 @@
 /** /api/keys and /api/state: the key registry and the whole state, for operators. Every change that is made goes into the audit. */
 import { ID_PATTERN } from '../domain/records.ts';
 import { type ApiKey, byCreation, type ImportedKey, type PlaceInList } from '../keys/key.ts';
-import { type AnswerOf, JSON_LINES, ROUTES } from '../operations/api.ts';
+import { type AnswerOf, ROUTES } from '../operations/api.ts';
 import type { IssuedKeyView } from '../operations/answers.ts';
 import {
   IMPORT_LIMIT_BYTES,
@@ -16,7 +16,6 @@ import {
 import { countedOf } from './cache.ts';
 import {
   type AdminOptions,
-  answerLines,
   callerOf,
   endpoint,
   type Endpoint,
@@ -42,17 +41,11 @@ export function keyEndpoints(options: AdminOptions): readonly Endpoint[] {
   const { registry, audit, clock } = options;
   const by = (ctx: EndpointContext): KeyChanger => ({ registry, audit, who: callerOf(ctx).name });
 
-  const list = endpoint(ROUTES.listKeys, async (ctx) => {
-    const { page, nextCursor } = pageOf(await registry.list(), readQuery(ctx, ROUTES.listKeys.query));
-    return { keys: page.map(keyView), nextCursor };
-  });
-  const views = async function* () {
-    for await (const page of registry.pages()) yield page.map(keyView);
-  };
-
   return [
-    // A page in the order of creation costs a look at all keys, so whoever wants all of them gets them at once.
-    { ...list, handle: (ctx) => (ctx.get('Accept') === JSON_LINES ? answerLines(ctx, views()) : list.handle(ctx)) },
+    endpoint(ROUTES.listKeys, async (ctx) => {
+      const { page, nextCursor } = pageOf(await registry.list(), readQuery(ctx, ROUTES.listKeys.query));
+      return { keys: page.map(keyView), nextCursor };
+    }),
     endpoint(ROUTES.createKey, async (ctx) => {
       const wanted = await readBody(ctx, newKeyBody(clock.nowMs()));
       return located(ctx, await createKey(by(ctx), wanted));

@@ -10,8 +10,9 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ResourceKind } from '../upstream/resources.ts';
 import type { Absent, Found, StoreAnswer } from '../upstream/store.ts';
 import { StoreError } from '../upstream/store-error.ts';
+import { type Address, ownersIn, type WorkspaceSet } from './address.ts';
 import type { PurgeEpoch, Tag, Tagged } from './purge-log.ts';
-import { type CacheRequest, recordRequest } from './request.ts';
+import { type CacheRequest, hash32, recordRequest } from './request.ts';
 import type { CacheClass } from './ttl-policy.ts';
 
 /** Notified of the bytes by which the data derived from an entry has grown. */
@@ -94,6 +95,8 @@ export interface FetchStamp {
 /** An entry as a tier keeps it. `kind` decides the type of the record: the code that makes one has checked it. */
 export interface StoredEntry<T = unknown> extends Tagged, Pick<FetchStamp, 'receivedAtMs'> {
   readonly kind: ResourceKind;
+  /** Whose it is (`Address`). */
+  readonly owner: string;
   readonly entry: Entry<T>;
 }
 
@@ -112,11 +115,30 @@ export interface Measured extends Usage {
   readonly isComplete: boolean;
 }
 
-const WORKSPACE = 'workspace:';
-
 /** The class whose TTLs rule an answer. */
 export function classOf(kind: ResourceKind, { answer }: Entry<unknown>): CacheClass {
   return answer.kind === 'absent' ? 'notFound' : kind;
+}
+
+/** The type of a record follows from its kind. */
+export function isOfKind<T>(request: CacheRequest<T>, stored: StoredEntry): stored is StoredEntry<T> {
+  return stored.kind === request.kind;
+}
+
+/** Whether it answers readers of that set: a copy of theirs, or their own negative entry. */
+export function isFor({ owner, kind, entry }: StoredEntry, set: WorkspaceSet): boolean {
+  return owner === set.name || (entry.answer.kind === 'found' && ownersIn(kind, set).includes(owner));
+}
+
+/**
+ * Names a copy as a `hash32`: by its key, and a negative entry also by the set of workspaces that it is kept for (K7a: no
+ * other reader learns of it).
+ */
+export function copyHashOf(
+  { key, keyHash }: Pick<CacheRequest<unknown>, 'key' | 'keyHash'>,
+  { owner, entry }: StoredEntry,
+): number {
+  return entry.answer.kind === 'absent' ? hash32(`${key} ${owner}`) : keyHash;
 }
 
 /** All tags of an answer: of its record, of its kind and of its class. */
@@ -127,11 +149,6 @@ export function tagsOf<T>(request: CacheRequest<T>, entry: Entry<T>): readonly T
   return ['all', `class:${kind}`, 'class:notFound', ...own];
 }
 
-/** Whose a single record is; null for an absent one. Lists have no negative entries, so theirs does not matter. */
-export function workspaceIn({ tags }: Tagged): string | null {
-  return tags.find((tag) => tag.startsWith(WORKSPACE))?.slice(WORKSPACE.length) ?? null;
-}
-
 /** The entry of an answer of the store. */
 export interface Answered<T> {
   readonly stored: StoredEntry<T>;
@@ -140,19 +157,19 @@ export interface Answered<T> {
 }
 
 /**
- * The entry of an answer; `previous` is the copy whose validator made the call conditional. Throws a StoreError if it is no
- * answer to the request.
+ * The entry of an answer to readers of that set; `previous` is the copy whose validator made the call conditional. Throws a
+ * StoreError if it is no answer to the request.
  */
 export function entryOfAnswer<T>(
   request: CacheRequest<T>,
   previous: StoredEntry<T> | null,
   answer: StoreAnswer<T>,
-  stamp: FetchStamp,
+  { set, stamp }: { readonly set: WorkspaceSet; readonly stamp: FetchStamp },
 ): Answered<T> {
   const { requestedAtMs } = stamp;
   const known = previous?.entry ?? null;
   const answered = (entry: Entry<T>, isChanged: boolean): Answered<T> => ({
-    stored: storedEntry(request, entry, stamp),
+    stored: storedEntry(request, entry, stamp, set),
     isChanged: known === null ? null : isChanged,
   });
   if (answer.kind === 'not-modified') {
@@ -172,8 +189,8 @@ export function entryOfAnswer<T>(
 }
 
 /** The negative entry of a request: the same for an id that the store does not have and for a foreign record (K7a). */
-export function negativeEntry<T>(request: CacheRequest<T>, stamp: FetchStamp): StoredEntry<T> {
-  return storedEntry(request, new Entry<T>({ kind: 'absent', code: 'NOT_FOUND' }, stamp.requestedAtMs), stamp);
+export function negativeEntry<T>(request: CacheRequest<T>, stamp: FetchStamp, set: WorkspaceSet): StoredEntry<T> {
+  return storedEntry(request, new Entry<T>({ kind: 'absent', code: 'NOT_FOUND' }, stamp.requestedAtMs), stamp, set);
 }
 
 export function stampOf({ entry, epoch, receivedAtMs }: StoredEntry): FetchStamp {
@@ -184,13 +201,16 @@ function storedEntry<T>(
   request: CacheRequest<T>,
   entry: Entry<T>,
   { epoch, receivedAtMs }: FetchStamp,
+  { name }: WorkspaceSet,
 ): StoredEntry<T> {
-  return { kind: request.kind, entry, tags: tagsOf(request, entry), epoch, receivedAtMs };
+  const { answer } = entry;
+  const workspaceId = answer.kind === 'found' ? request.workspaceOf(answer.record) : null;
+  return { kind: request.kind, owner: workspaceId ?? name, entry, tags: tagsOf(request, entry), epoch, receivedAtMs };
 }
 
 /** A copy compared with the answer that takes its place. */
 export interface Refresh {
-  /** That of the previous copy. */
+  /** The class of the previous copy. */
   readonly class: CacheClass;
   /** `copyHashOf` the previous copy. */
   readonly copyHash: number;
@@ -209,13 +229,14 @@ export interface Backfill extends Keyed {
 }
 
 /**
- * The single records that an answer holds, as entries of their own. If `present` returns an equal one, that is renewed: it
- * keeps its validator and everything derived from it.
+ * The single records that an answer to that set holds, as entries of their own. If `present` returns an equal one, that is
+ * renewed: it keeps its validator and everything derived from it.
  */
 export function backfillsOf<T>(
   request: CacheRequest<T>,
   stored: StoredEntry<T>,
-  present: (key: string) => StoredEntry | null,
+  set: WorkspaceSet,
+  present: (address: Address) => StoredEntry | null,
 ): readonly Backfill[] {
   const { answer, requestedAtMs } = stored.entry;
   if (answer.kind === 'absent') return [];
@@ -223,7 +244,7 @@ export function backfillsOf<T>(
   const bytes = Math.ceil(answer.bytes / Math.max(1, backfills.length));
   return backfills.map(({ kind, id, record }) => {
     const single = recordRequest(kind, id);
-    const existing = present(single.key)?.entry;
+    const existing = present({ key: single.key, owner: single.workspaceOf(record) ?? set.name })?.entry;
     const isSame = existing?.answer.kind === 'found' && isDeepStrictEqual(existing.answer.record, record);
     const entry = isSame
       ? existing.renewedAt(requestedAtMs)
@@ -238,7 +259,7 @@ export function backfillsOf<T>(
             sinceMs: requestedAtMs - existing.requestedAtMs,
             createdAtMs: single.createdAtMs(record),
           };
-    return { key: single.key, stored: storedEntry(single, entry, stampOf(stored)), refresh };
+    return { key: single.key, stored: storedEntry(single, entry, stampOf(stored), set), refresh };
   });
 }
 

@@ -1,26 +1,28 @@
 /** Explains to operators which copies answer a request, and what its next read would do. It only looks. */
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../time/clock.ts';
-import type { MissReason, ReadReport } from './events.ts';
-import { assess, visibleCopies, type FoundCopies, newerOf } from './copies.ts';
-import { classOf } from './entry.ts';
-import { type CacheRequest, hash32 } from './request.ts';
 import type { Maintenance, MaintenanceWatch } from '../upstream/maintenance.ts';
+import { workspaceSetOf, type WorkspaceSet } from './address.ts';
+import { assess } from './copies.ts';
+import { classOf, isFor, isOfKind } from './entry.ts';
+import type { MissReason, ReadReport } from './events.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import {
-  audienceOf,
   type CachedCopy,
+  flightSet,
   freshnessOf,
   type FreshnessPolicy,
   isAtOnce,
   jitteredFreshMs,
   jitterOf,
   missReasonOf,
+  newerCopy,
   type Plan,
   plan,
 } from './plan.ts';
-import { type FlightView, isOfKind, isVisible, type Tier, workspaceSetOf } from './reader.ts';
-import type { FlightInspection, Inspection, KeptCopy, SharedCacheAdmin } from './shared-cache.ts';
+import type { FlightView } from './reader.ts';
+import { type CacheRequest, hash32 } from './request.ts';
+import type { FlightInspection, Inspected, Inspection, KeptCopy, SharedCacheAdmin } from './shared-cache.ts';
 
 /**
  * How the path of a public request is read:
@@ -42,8 +44,8 @@ export interface ExplainParts extends FreshnessPolicy {
   readonly memory: Pick<MemoryTier, 'inspect' | 'droppedFor'>;
   /** Null for a gateway that is alone. */
   readonly shared: Pick<SharedCacheAdmin, 'inspect' | 'inspectFlight'> | null;
-  /** `audience`: null for any. */
-  readonly flightOf: (key: string, audience: string | null) => FlightView;
+  /** `set`: null for any. */
+  readonly flightOf: (key: string, set: WorkspaceSet | null) => FlightView;
   readonly lastMissOf: (key: string) => LastMiss | null;
   readonly maintenance: MaintenanceWatch;
   readonly clock: Clock;
@@ -60,47 +62,48 @@ export async function explain(
 ) {
   const { key, kind } = request;
   const { ttl, clock, memory, flightOf, lastMissOf } = parts;
-  const viewer = { request, workspaceIds };
-  const workspaceSet = workspaceIds === null ? null : workspaceSetOf({ workspaceIds });
-  const shared = await inspectShared(key, workspaceSet, parts.shared);
-  const inRedis = foundIn(shared, 'redis', viewer, parts);
+  const reader = { request, set: workspaceIds === null ? null : workspaceSetOf({ workspaceIds }) };
+  const shared = await inspectShared(key, reader.set, parts.shared);
   const look = () => {
-    const local = memory.inspect(key, workspaceSet);
-    const inMemory = foundIn(local, 'memory', viewer, parts);
+    const local = memory.inspect(key, reader.set);
+    const inMemory = assess(request, newestOf(local, reader)?.stored ?? null, 'memory', parts);
+    // Freshness is that of this moment.
+    const inRedis = assess(request, newestOf(shared, reader)?.stored ?? null, 'redis', parts);
     const maintenance = parts.maintenance.current();
-    return { local, inMemory, maintenance, next: planOf([inMemory, inRedis], viewer, maintenance) };
+    return { local, inRedis, maintenance, next: planOf(inMemory, inRedis, maintenance) };
   };
-  const sharedFlight = await inspectFlight(key, audienceIn(look().next, viewer), parts.shared);
+  const sharedFlight = await inspectFlight(key, flightSetOf(look().next, reader), parts.shared);
   // Memory is looked at last, in one go: none of it changes meanwhile.
-  const { local, inMemory, maintenance, next } = look();
-  const flight = flightOf(key, workspaceIds === null ? null : audienceIn(next, viewer));
+  const { local, inRedis, maintenance, next } = look();
+  const set = flightSetOf(next, reader);
+  const flight = flightOf(key, workspaceIds === null ? null : set);
   const dropped = memory.droppedFor(key);
   const lastMiss = lastMissOf(key);
   const previous = 'copy' in next ? next.copy : next.previous;
-  const [own, redis] = [shownOf(local, viewer, parts), shownOf(shared, viewer, parts)];
-  const isKnownForeign = inMemory.negative?.state === 'fresh' && inMemory.newest?.stored.entry.answer.kind !== 'absent';
+  const own = shown(newestOf(local, reader), request, parts);
+  const redis = shown(newestOf(shared, reader), request, parts);
   const justFailed = flight.hasJustFailed || sharedFlight.hasJustFailed;
   const store = storeState(next, maintenance, {
     'under-way': flight.sinceMs !== null,
     'just-failed': justFailed,
     leased: sharedFlight.leaseLeftMs !== null,
-    refreshed: visibleTo(inRedis, viewer).copy?.state === 'fresh',
+    refreshed: inRedis?.state === 'fresh',
   });
   const miss = missReasonOf(previous, ttl.of(previous === null ? kind : classOf(kind, previous.stored.entry)), dropped);
   const isUnreadable = shared.state === 'asked' && redis === null && shared.isBroken;
   return {
     at: iso(clock.nowMs()),
     key,
+    /** Under whom there are copies: their workspaces, or the set of workspaces of a list. */
+    owners: [...new Set([...local.copies, ...shared.copies].map(({ stored }) => stored.owner))],
     /** The class whose TTLs rule the answer: of the copy that was found, else of the request. */
     class: own?.class ?? redis?.class ?? kind,
-    next: nextRead(next, { store, miss, isKnownForeign }),
+    next: nextRead(next, { store, miss }),
     memory: own?.view ?? null,
     redis: {
       state: isUnreadable ? 'unreadable' : shared.state,
       entry: redis === null ? null : { ...redis.view, keptForMs: redis.keptForMs },
     },
-    /** It is known that the record is of another workspace than those asked for: to this reader, there is none. */
-    knownForeign: isKnownForeign,
     flight: {
       since: flight.sinceMs === null ? null : iso(flight.sinceMs),
       leaseLeftMs: sharedFlight.leaseLeftMs,
@@ -116,90 +119,69 @@ function iso(atMs: number): string {
   return new Date(atMs).toISOString();
 }
 
-interface Viewer {
+/** For whom a request is explained; without a set, as an owner of a copy would be served. */
+interface ExplainedTo {
   readonly request: CacheRequest<unknown>;
-  readonly workspaceIds: readonly string[] | null;
+  readonly set: WorkspaceSet | null;
 }
 
-type InTier = Pick<Inspection, 'entry' | 'negative'>;
-
-const NOT_ASKED: Inspection = { entry: null, negative: null, isBroken: false };
+const NOT_ASKED: Inspection = { copies: [], negative: null, isBroken: false };
 
 /** `alone`: nothing is shared; `unreachable`: the shared cache can't be asked now. */
 async function inspectShared(
   key: string,
-  workspaceSet: string | null,
+  set: WorkspaceSet | null,
   shared: ExplainParts['shared'],
 ): Promise<Inspection & { readonly state: 'alone' | 'unreachable' | 'asked' }> {
   if (shared === null) return { ...NOT_ASKED, state: 'alone' };
-  return await shared.inspect(key, workspaceSet).then(
+  return await shared.inspect(key, set).then(
     (inspection) => ({ ...inspection, state: 'asked' }),
     () => ({ ...NOT_ASKED, state: 'unreachable' }),
   );
 }
 
-/** `audience`: null if it is not known who asks. */
+/** `set`: null if it is not known for whom a call would be made. */
 async function inspectFlight(
   key: string,
-  audience: string | null,
+  set: WorkspaceSet | null,
   shared: ExplainParts['shared'],
 ): Promise<FlightInspection> {
   const none = { leaseLeftMs: null, hasJustFailed: false };
-  if (shared === null || audience === null) return none;
-  return await shared.inspectFlight(key, audience).catch(() => none);
+  if (shared === null || set === null) return none;
+  return await shared.inspectFlight(key, set).catch(() => none);
 }
 
-/** The audience of the call that the next read makes; null if it is not known who asks. */
-function audienceIn(next: Plan, { request, workspaceIds }: Viewer): string | null {
+/** The set of the call that the next read makes; null if it is not known who asks. */
+function flightSetOf(next: Plan, { set }: ExplainedTo): WorkspaceSet | null {
   const copy = copyOf(next);
-  const isRenewal = copy?.stored.entry.answer.kind === 'found' && request.kind !== 'list';
-  if (workspaceIds === null && !isRenewal) return null;
-  return audienceOf(request, { workspaceIds: workspaceIds ?? [] }, copy);
+  if (set !== null) return flightSet(set, copy);
+  return copy === null ? null : { ids: [copy.stored.owner], name: copy.stored.owner };
 }
 
-function foundIn(
-  { entry, negative }: InTier,
-  tier: Tier,
-  { request }: Viewer,
-  parts: ExplainParts,
-): FoundCopies<unknown> {
-  return {
-    newest: assess(request, entry?.stored ?? null, tier, parts),
-    replacedAtMs: null,
-    negative: assess(request, negative?.stored ?? null, tier, parts),
-  };
+/** The last answer that a tier has for the reader. */
+function newestOf({ copies, negative }: Inspected, { request, set }: ExplainedTo): KeptCopy | null {
+  const own = set === null ? copies : copies.filter(({ stored }) => isFor(stored, set));
+  return [...own, ...(negative === null ? [] : [negative])]
+    .filter(({ stored }) => isOfKind(request, stored))
+    .reduce<KeptCopy | null>(
+      (newest, one) =>
+        newest !== null && newest.stored.entry.requestedAtMs >= one.stored.entry.requestedAtMs ? newest : one,
+      null,
+    );
 }
 
 /** The plan of the next read. The shared cache is asked if memory has nothing to be served at once. */
-function planOf(
-  [local, shared]: readonly [FoundCopies<unknown>, FoundCopies<unknown>],
-  viewer: Viewer,
-  maintenance: Maintenance | null,
-): Plan {
-  const first = plan(visibleTo(local, viewer), maintenance);
-  return isAtOnce(first) ? first : plan(visibleTo(newerOf(local, shared), viewer), maintenance);
+function planOf(local: CachedCopy | null, shared: CachedCopy | null, maintenance: Maintenance | null): Plan {
+  const first = plan(local, maintenance);
+  return isAtOnce(first) ? first : plan(newerCopy(local, shared), maintenance);
 }
 
-/** Without a reader, a record is explained as its owner would be served it. */
-function visibleTo(found: FoundCopies<unknown>, { request, workspaceIds }: Viewer) {
-  if (workspaceIds !== null) return visibleCopies(found, request, { workspaceIds });
-  return { copy: found.newest?.stored.entry.answer.kind === 'found' ? found.newest : null, negative: null };
-}
-
-/** The copy that answers the reader: its own, or that there is none for it; else the one that it may not see. */
-function shownOf({ entry, negative }: InTier, viewer: Viewer, parts: ExplainParts) {
-  const own = entry === null ? null : shown(entry, viewer, parts);
-  const absent = negative === null ? null : shown(negative, viewer, parts);
-  const isAnswer = own?.view.answer === 'found' && own.view.visible !== false;
-  return isAnswer ? own : (absent ?? own);
-}
-
-/** Null for what is no answer to the request. */
-function shown({ stored, bytes, keptForMs }: KeptCopy, { request, workspaceIds }: Viewer, parts: ExplainParts) {
-  if (!isOfKind(request, stored)) return null;
-  const { entry, kind, tags, receivedAtMs, epoch } = stored;
+/** Null for nothing. */
+function shown(copy: KeptCopy | null, request: CacheRequest<unknown>, parts: ExplainParts) {
+  if (copy === null) return null;
+  const { stored, bytes, keptForMs } = copy;
+  const { entry, kind, owner, tags, receivedAtMs, epoch } = stored;
   const { requestedAtMs } = entry;
-  const isFound = entry.answer.kind === 'found';
   const cacheClass = classOf(kind, entry);
   const ttl = parts.ttl.of(cacheClass);
   const freshMs = jitteredFreshMs(ttl, jitterOf(request.keyHash, requestedAtMs));
@@ -210,10 +192,8 @@ function shown({ stored, bytes, keptForMs }: KeptCopy, { request, workspaceIds }
     // The public word for a copy that is not served any more.
     state: state === 'unusable' ? 'expired' : state,
     answer: entry.answer.kind,
-    /** Null if nobody is named to whom it might be served. */
-    visible: workspaceIds === null ? null : !isFound || isVisible(request, stored, { workspaceIds }),
-    /** Whose negative entry it is: of the readers of just these workspaces. Null for a record, which all readers share. */
-    audience: isFound ? null : workspaceIds,
+    /** Under whom it is filed: the workspace of a record; the set of a list, or of the readers of a negative entry. */
+    owner,
     ageMs,
     ttlMs,
     filledAt: iso(requestedAtMs),
@@ -238,10 +218,6 @@ const STORE_STATES = {
   maintenance: {
     behind: 'starts no refresh during the maintenance',
     not: 'the store is asked nothing during the maintenance',
-  },
-  foreign: {
-    behind: 'starts no refresh, because the store has just said that the record is of another workspace',
-    not: 'the store has just said that the record is of another workspace',
   },
   'under-way': {
     behind: 'leaves the refresh to the one that is under way',
@@ -275,7 +251,7 @@ function storeState(
   facts: Readonly<Record<(typeof IN_FLIGHT)[number], boolean>>,
 ): StoreState {
   if (action === 'fetch' || action === 'serve-and-refresh') return IN_FLIGHT.find((each) => facts[each]) ?? 'idle';
-  return maintenance === null ? 'foreign' : 'maintenance';
+  return maintenance === null ? 'idle' : 'maintenance';
 }
 
 const TIERS = { memory: 'memory', redis: 'Redis' } as const;
@@ -293,7 +269,7 @@ const REASONS: Readonly<Record<MissReason, string>> = {
  */
 function nextRead(
   next: Plan,
-  facts: { readonly store: StoreState; readonly miss: MissReason; readonly isKnownForeign: boolean },
+  facts: { readonly store: StoreState; readonly miss: MissReason },
 ): { from: string | null; store: string; miss: MissReason | null; text: string } {
   const { miss } = facts;
   const state = STORE_STATES[facts.store];
@@ -301,9 +277,8 @@ function nextRead(
   const isFound = copy?.stored.entry.answer.kind === 'found';
   if (copy !== null && isAtOnce(next)) {
     const served = `The next read ${isFound ? 'is served' : 'is answered 404'} from ${TIERS[copy.tier]}`;
-    const foreign = facts.isKnownForeign && !isFound ? ': the record is of a workspace that is not asked for' : '';
     const store = next.action === 'serve-and-refresh' && facts.store === 'idle' ? 'behind' : 'not-asked';
-    const text = copy.state === 'fresh' ? `${served}${foreign}.` : `${served} and ${state.behind}.`;
+    const text = copy.state === 'fresh' ? `${served}.` : `${served} and ${state.behind}.`;
     return { from: copy.tier, store, miss: null, text };
   }
   if ('wait' in state) {

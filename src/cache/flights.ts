@@ -1,10 +1,11 @@
 /**
- * A flight asks the store for one key and one audience, on behalf of all their readers in this process, and by a lease among
- * all processes (C10: one flight per key and set of workspaces): 1. look, 2. lease, 3. call, 4. complete, 5. keep.
+ * The way of a miss, on behalf of all readers of one key and one set of workspaces in this process, and by a lease among all
+ * processes (C10: one flight per key and set of workspaces): 1. look or lease, 2. call, 3. complete, 4. keep, and tell the
+ * other processes what has ended.
  *
- * An audience (`audienceOf`) is a set of workspaces, or all who may see the copy that is renewed. Nothing of another
- * audience's flight is ever noticed: no joining, no waking, no failure, no negative entry. So a record of another workspace
- * looks like none (K7a: not by a second try either), because its readers share nothing with those who may not see it.
+ * The set (`flightSet`) is the readers' own, or the workspace of the copy that is renewed. Nothing of another set's flight is
+ * ever noticed: no joining, no waking, no failure, no negative entry. So a record of another workspace looks like none (K7a:
+ * not by a second try either), because its readers share nothing with those who may not see it.
  *
  * A thousand readers of one set cost one call, and readers of n sets up to n, unless a copy is renewed. That fails as
  * follows:
@@ -12,26 +13,34 @@
  * - The process is paused past its lease: another takes over, and the late answer is stored nowhere.
  * - Redis does not answer: each process calls for itself (C8: it goes on without Redis).
  * - The store does not answer: the flight ends after `maxWaitMs`, for all who wait, here and elsewhere.
+ *
+ * An answer that speaks against a copy ends it in this process, in Redis and, by the journal, everywhere (C4: nothing outlives
+ * what the store says), before anybody is given the answer. That fails as follows:
+ * - The process dies between Redis and the journal, or the journal cannot be reached: copies in the memory of others are
+ *   served until their freshness ends, and then looked for in Redis, where they are gone.
+ * - Redis has evicted the note that there is a copy, or was too full to take it: the same.
  */
 import { LRUCache } from 'lru-cache';
 import { withDeadline } from '../time/timers.ts';
 import { unrecorded } from '../tracing/spans.ts';
 import { asStoreError, StoreError } from '../upstream/store-error.ts';
-import { type Copies, type FoundCopies, isNewer, newerOf, type ReadThroughParts, visibleCopies } from './copies.ts';
-import { type Backfill, backfillsOf, classOf } from './entry.ts';
+import type { WorkspaceSet } from './address.ts';
+import { adopt, attempt, copyInMemory, type ReadThroughParts } from './copies.ts';
+import type { StoredEntry } from './entry.ts';
 import type { LeaseWaitEnd } from './events.ts';
 import { FlightSpans } from './flight-spans.ts';
-import { audienceOf, type CachedCopy, plan } from './plan.ts';
-import { isPurged, mayBeKept } from './purge-log.ts';
-import { type FlightView, isFailureVisible, isVisible, type Reader, type Tier, workspaceSetOf } from './reader.ts';
-import { evaluationOf } from './request.ts';
-import { type Completion, fromFailure, type Lease, type LeaseAttempt, OWN_LEASE, toFailure } from './shared-cache.ts';
+import { announceMoved, keep } from './keep.ts';
+import { isOfSet, isTelling, reportMisplacedPart } from './part-owner.ts';
+import { type CachedCopy, plan } from './plan.ts';
+import type { FlightView, Tier } from './reader.ts';
+import { type CompletionStatus, fromFailure, type Lease, type Looked, OWN_LEASE, toFailure } from './shared-cache.ts';
 import { type Flight, SingleFlight } from './single-flight.ts';
 import { type Answer, beginStamp, callStore, type FetchTask, foreignAnswer, isOfStore } from './store-call.ts';
-import { isCacheable } from './ttl-policy.ts';
+import { OWN_TURN, Turn } from './turn.ts';
 
 /** How a flight ended, unless it rejects. */
-export interface Landing extends Pick<Answer, 'served'> {
+export interface Landing {
+  readonly served: StoredEntry;
   /**
    * `store`: this flight called it. `elsewhere`: another process did, while this one waited. A tier: the copy was there
    * before the flight began. The values are public, in spans.
@@ -39,14 +48,20 @@ export interface Landing extends Pick<Answer, 'served'> {
   readonly from: 'store' | 'elsewhere' | Tier;
   /** Whether a tier keeps the answer for later readers. */
   readonly isKept: boolean;
-  /**
-   * The set of workspaces of the reader who began the flight. Others of its audience may use only a record that they may
-   * see.
-   */
-  readonly workspaceSet: string;
 }
 
-/** For so long the readers of an audience get the failure of its last flight instead of trying anew. */
+/**
+ * How a look ended:
+ * - `found`: with a newer answer than the reader has seen, which it has to judge; `seenAtMs` is for its next look
+ * - `failed`: the last call of the set has just failed
+ * - `call`: a flight is to be joined. It begins with `turn`, if it is not under way.
+ */
+export type LookEnd<T> =
+  | { readonly kind: 'found'; readonly copy: CachedCopy<T>; readonly seenAtMs: number }
+  | { readonly kind: 'failed'; readonly error: StoreError }
+  | { readonly kind: 'call'; readonly turn: Turn | null };
+
+/** For so long the readers of a set get the failure of its last flight instead of trying anew. */
 const REMEMBER_FAILURES_MS = 1000;
 const MAX_FAILURES = 10_000;
 /** How long a waiter trusts to be woken before it asks for the lease again. */
@@ -56,40 +71,74 @@ const LAPSE_MARGIN_MS = 5;
 
 export class Flights {
   readonly #options: ReadThroughParts;
-  readonly #copies: Copies;
-  /** By key and audience. */
+  /** Looks that are under way: readers who miss at once look together. */
+  readonly #looks = new Map<string, Promise<Turn>>();
+  /** By key and set. */
   readonly #underWay: SingleFlight<Landing>;
-  /** By the same: flights that have failed. */
+  /** The flights that have failed, by key and set. */
   readonly #failures = new LRUCache<string, { readonly error: unknown; readonly atMs: number }>({ max: MAX_FAILURES });
   readonly #spans = new FlightSpans();
 
-  constructor(options: ReadThroughParts, copies: Copies) {
+  constructor(options: ReadThroughParts) {
     const { clock, timers, maxWaitMs } = options;
     this.#options = options;
-    this.#copies = copies;
     const late = () => new StoreError('timeout', `the call to the store took longer than ${maxWaitMs} ms`);
     this.#underWay = new SingleFlight({ clock, timers, timeoutMs: maxWaitMs, late });
   }
 
+  /**
+   * Looks in the shared cache, and takes the lease if there is nothing. A reader whose flight is under way has nothing to look
+   * for. Never rejects: without the shared cache this process calls for itself.
+   */
+  async look<T>(task: FetchTask<T>): Promise<LookEnd<T>> {
+    const name = nameOf(task);
+    if (this.#underWay.has(name)) return { kind: 'call', turn: null };
+    const lastFailure = this.#lastFailure(name);
+    const turn = await attempt(this.#options.events, 'look', () =>
+      withinWait(task, this.#lookTogether(task, lastFailure === null)),
+    );
+    if (turn?.looked.status === 'found') {
+      const { answer, seenAtMs } = turn.looked;
+      const copy = answer === null ? null : adopt(task, answer, this.#options);
+      return copy === null ? await this.look({ ...task, seenAtMs }) : { kind: 'found', copy, seenAtMs };
+    }
+    if (lastFailure !== null) return { kind: 'failed', error: lastFailure };
+    if (turn?.looked.status === 'failed') return { kind: 'failed', error: fromFailure(turn.looked.failure) };
+    return { kind: 'call', turn: turn ?? OWN_TURN };
+  }
+
+  /** The same without the lease, while no call may be made. Null if there is nothing newer than the reader has seen. */
+  async lookOnly<T>(task: FetchTask<T>): Promise<{ readonly copy: CachedCopy<T>; readonly seenAtMs: number } | null> {
+    const turn = await attempt(this.#options.events, 'look', () => withinWait(task, this.#lookTogether(task, false)));
+    if (turn?.looked.status !== 'found' || turn.looked.answer === null) return null;
+    const copy = adopt(task, turn.looked.answer, this.#options);
+    return copy === null ? null : { copy, seenAtMs: turn.looked.seenAtMs };
+  }
+
   /** Joins the flight that is under way, or begins one. Rejects with a StoreError and nothing else. */
-  join<T>(task: FetchTask<T>, caller?: AbortSignal): Flight<Landing> {
-    const name = nameOf(task.request.key, audienceOf(task.request, task.reader, task.previous));
-    const flight =
-      this.#lastFailure(name) ??
-      this.#underWay.join(name, caller, (signal, lateness) =>
-        this.#spans.run(name, () => this.#fetch(task, signal, lateness)),
-      );
+  join<T>(task: FetchTask<T>, turn: Turn | null, caller?: AbortSignal): Flight<Landing> {
+    const name = nameOf(task);
+    const flight = this.#underWay.join(name, caller, (signal, lateness) =>
+      this.#spans.run(name, () => this.#fly(task, turn, { signal, lateness })),
+    );
     this.#spans.joined({ name, kind: task.request.kind, isBackground: task.isBackground, ...flight });
     if (flight.startedByCaller) flight.result.catch((error: unknown) => this.#onFailed(name, task, error));
     return flight;
   }
 
-  /** `audience`: null for any. */
-  flightOf(key: string, audience: string | null): FlightView {
+  /** Renews a copy behind a reader that was served it. If the last renewal has just failed, none is begun. Never rejects. */
+  async refresh(task: FetchTask): Promise<void> {
+    if (this.#lastFailure(nameOf(task)) !== null) return;
+    // The flight reports its failure.
+    await this.join(task, null).result.catch(() => undefined);
+  }
+
+  /** `set`: null for any. */
+  flightOf(key: string, set: WorkspaceSet | null): FlightView {
     const isOfKey = (name: string): boolean =>
-      audience === null ? name.startsWith(`${key} `) : name === nameOf(key, audience);
+      set === null ? name.startsWith(`${key} `) : name === nameOf({ request: { key }, set });
     const since = [...this.#underWay.underWay()].filter(([name]) => isOfKey(name)).map(([, atMs]) => atMs);
-    const failed = [...this.#failures.keys()].filter((name) => isOfKey(name) && this.#lastFailure(name) !== undefined);
+    const failed = [...this.#failures.keys()].filter((name) => isOfKey(name) && this.#lastFailure(name) !== null);
     return { sinceMs: since.length === 0 ? null : Math.min(...since), hasJustFailed: failed.length > 0 };
   }
 
@@ -105,6 +154,35 @@ export class Flights {
     );
   }
 
+  /** One look for all who look for the same. What it has brought for a flight is given back if none begins with it. */
+  #lookTogether(task: FetchTask, isLeaseWanted: boolean): Promise<Turn> {
+    const { sharedCache } = this.#options;
+    const { request, set } = task;
+    const { kind, key } = request;
+    const seenAtMs = seenBy(task, task.previous);
+    const name = `${nameOf(task)} ${seenAtMs} ${isLeaseWanted}`;
+    const known = this.#looks.get(name);
+    if (known !== undefined) return known;
+    // Before it asks, so that it notices every end that comes after the answer.
+    const following = sharedCache.follow(key, set);
+    const ask = async (): Promise<Turn> => {
+      try {
+        const turn = new Turn(await sharedCache.look({ kind, key, set, seenAtMs, isLeaseWanted }), following);
+        // Whoever joins a flight does so at once.
+        setImmediate(() => turn.giveBack());
+        return turn;
+      } catch (error) {
+        following.close();
+        throw error;
+      } finally {
+        this.#looks.delete(name);
+      }
+    };
+    const look = ask();
+    this.#looks.set(name, look);
+    return look;
+  }
+
   /** For others who may come within a second. A reader who left says nothing of the store, and a maintenance may end now. */
   #onFailed(name: string, { request, previous }: FetchTask, error: unknown): void {
     const failure = asStoreError(error);
@@ -114,37 +192,30 @@ export class Flights {
     if (failure.kind !== 'aborted') this.#failures.set(name, { error, atMs: this.#options.clock.nowMs() });
   }
 
-  #lastFailure(name: string): Flight<Landing> | undefined {
+  #lastFailure(name: string): StoreError | null {
     const failure = this.#failures.get(name);
-    if (failure === undefined) return undefined;
-    const { error, atMs: startedAtMs } = failure;
-    const agoMs = this.#options.clock.nowMs() - startedAtMs;
+    if (failure === undefined) return null;
+    const agoMs = this.#options.clock.nowMs() - failure.atMs;
     // A clock that was set back must not make it last (C9: a time in the future is unknown).
-    if (agoMs < 0 || agoMs >= REMEMBER_FAILURES_MS) return undefined;
-    const result = Promise.reject(asStoreError(error));
-    result.catch(() => undefined);
-    return { result, startedByCaller: false, startedAtMs, signal: NEVER };
+    return agoMs < 0 || agoMs >= REMEMBER_FAILURES_MS ? null : asStoreError(failure.error);
   }
 
-  async #fetch<T>(wanted: FetchTask<T>, signal: AbortSignal, lateness: Promise<never>): Promise<Landing> {
+  async #fly<T>(wanted: FetchTask<T>, turn: Turn | null, limits: FlightLimits): Promise<Landing> {
     const reserved: (() => void)[] = [];
     const task = { ...wanted, onReserved: (release: () => void) => void reserved.push(release) };
     try {
-      // 1. Look: since the reader looked, another flight or a page may have brought the copy.
-      const local = this.#copies.inMemory(task.request, task.reader);
-      const copy = sufficientCopy(local, task);
-      if (copy !== null) return landingOn(copy, copy.tier, task);
-      // 2. The audience's lease, or what another process has brought.
-      const attempt = await this.#acquire(task, local, signal);
-      if ('landing' in attempt) return attempt.landing;
-      const { lease } = attempt;
-      // 3. Call.
-      const answer = await this.#call(task, lease, { signal, lateness });
-      // 4. Complete: in Redis first, so that no process keeps what Redis refuses.
-      const completion = await this.#try('complete', () => withinWait(task, lease.complete(answer)));
-      // 5. Keep, in memory.
-      const isKept = this.#keep(task, answer, completion ?? 'unshared');
-      return { served: answer.served, isKept, from: 'store', workspaceSet: workspaceSetOf(task.reader) };
+      // 1. The lease of the set, or what somebody else has brought since the reader looked.
+      const claim = await this.#claim(task, turn, limits.signal);
+      if ('landing' in claim) return claim.landing;
+      const { lease } = claim;
+      // 2. Call.
+      const { stored } = await this.#call(task, lease, limits);
+      // 3. Complete: in Redis first, so that no process keeps what Redis refuses.
+      const completing = this.#complete(task, lease, stored);
+      const status = await attempt(this.#options.events, 'complete', () => withinWait(task, completing));
+      // 4. Keep, in memory.
+      const isKept = keep(task, stored, status ?? 'unshared', this.#options);
+      return { served: stored, from: 'store', isKept };
     } catch (error) {
       throw asStoreError(error);
     } finally {
@@ -155,49 +226,56 @@ export class Flights {
 
   /**
    * Asks for the lease until it is had. While another process has it:
-   * 1. This process follows the audience's calls before it asks, so that it notices every end after its question.
-   * 2. The other process stores its answer, ends its lease and publishes that, in one step.
+   * 1. This process follows the set's calls before it asks, so that it notices every end after its question.
+   * 2. The other process files its answer, ends its lease and publishes that, in one step.
    * 3. This process asks again, and finds the answer. It takes over if there is none, or once the lease has lapsed.
    */
-  async #acquire<T>(
+  async #claim<T>(
     task: FetchTask<T>,
-    local: FoundCopies<T>,
+    turn: Turn | null,
     signal: AbortSignal,
   ): Promise<{ readonly lease: Lease } | { readonly landing: Landing }> {
     const { clock, sharedCache, events } = this.#options;
-    const { request, reader } = task;
+    const { request, set } = task;
     const { key, kind } = request;
-    const audience = audienceOf(request, reader, task.previous);
-    const following = sharedCache.follow(key, audience);
+    const local = turn === null ? copyInMemory(task, this.#options) : null;
+    if (local !== null && plan(local, null).action === 'serve') return { landing: landingOn(local, local.tier) };
+    let seenAtMs = seenBy(task, local, task.previous);
     let waitsSinceMs: number | null = null;
     const report = (end: LeaseWaitEnd): void => {
       if (waitsSinceMs === null) return;
       events.onLeaseWait?.({ class: kind, key, end, durationMs: clock.nowMs() - waitsSinceMs });
     };
-    let found = local;
-    let newerThanMs = seenAtMs(task, local);
+    const ask = () => this.#ask(task, sharedCache.look({ kind, key, set, seenAtMs, isLeaseWanted: true }));
+    const following = turn?.take() ?? sharedCache.follow(key, set);
     try {
+      let looked = turn?.looked ?? (await ask());
       while (!signal.aborted) {
-        const ask = () => this.#ask(task, sharedCache.acquire({ key, audience, reader, newerThanMs }));
-        // Asking several times a second would hide all other spans.
-        const attempt: LeaseAttempt = await (waitsSinceMs === null ? ask() : unrecorded(ask));
-        if (attempt.status === 'taken') {
-          waitsSinceMs ??= clock.nowMs();
-          await following.next(Math.min(LOOK_EVERY_MS, attempt.leaseLeftMs + LAPSE_MARGIN_MS));
-        } else if (attempt.status === 'found') {
-          const news = this.#copies.adopt(request, reader, attempt.found);
-          found = newerOf(found, news);
-          newerThanMs = attempt.newestMs;
-          const copy = sufficientCopy(found, task) ?? (waitsSinceMs === null ? null : newsOf(news, task));
-          if (copy === null) continue;
-          report('stored');
-          return { landing: landingOn(copy, waitsSinceMs === null ? copy.tier : 'elsewhere', task) };
-        } else {
-          report(attempt.status === 'failed' ? 'failed' : 'taken-over');
-          if (attempt.status === 'failed') throw fromFailure(attempt.failure);
-          return { lease: attempt.lease };
+        if (looked.status === 'leased') {
+          report('taken-over');
+          return { lease: looked.lease };
         }
+        if (looked.status === 'failed') {
+          report('failed');
+          throw fromFailure(looked.failure);
+        }
+        if (looked.status === 'found') {
+          ({ seenAtMs } = looked);
+          const news = looked.answer === null ? null : adopt(task, looked.answer, this.#options);
+          if (news !== null) {
+            report('stored');
+            return { landing: landingOn(news, waitsSinceMs === null || isOver(news) ? news.tier : 'elsewhere') };
+          }
+        }
+        if (looked.status === 'taken') {
+          waitsSinceMs ??= clock.nowMs();
+          await following.next(Math.min(LOOK_EVERY_MS, looked.leaseLeftMs + LAPSE_MARGIN_MS));
+          if (signal.aborted) break;
+        }
+        // Asking several times a second would hide all other spans.
+        looked = await (waitsSinceMs === null ? ask() : unrecorded(ask));
       }
+      if (looked.status === 'leased') await looked.lease.release().catch(() => undefined);
     } finally {
       following.close();
     }
@@ -207,16 +285,17 @@ export class Flights {
   }
 
   /** If the shared cache can't be asked, this process asks the store for itself. */
-  async #ask(task: FetchTask, asked: Promise<LeaseAttempt>): Promise<LeaseAttempt> {
-    const attempt = await this.#try('acquire', () => withinWait(task, asked));
-    if (attempt !== undefined) return attempt;
+  async #ask(task: FetchTask, asked: Promise<Looked>): Promise<Looked> {
+    const looked = await attempt(this.#options.events, 'look', () => withinWait(task, asked));
+    if (looked !== undefined) return looked;
     // It may be granted after the reader's time for Redis is over. Nobody would end it.
-    const release = async (): Promise<void> => {
-      const late = await asked;
-      if (late.status === 'acquired') await late.lease.release();
-    };
-    release().catch(() => undefined);
-    return { status: 'acquired', lease: OWN_LEASE };
+    asked
+      .then(
+        (late) => (late.status === 'leased' ? late.lease.release() : undefined),
+        () => undefined,
+      )
+      .catch(() => undefined);
+    return { status: 'leased', lease: OWN_LEASE };
   }
 
   /** Calls the store, and ends the lease if that fails. */
@@ -224,12 +303,14 @@ export class Flights {
     const stamp = beginStamp(this.#options);
     try {
       const answer = await Promise.race([this.#callOrAskOwner(task, stamp, signal), lateness]);
-      if (answer.isForeign) this.#reportContradiction(task);
+      if (answer.isForeign) reportMisplacedPart(task, this.#options);
       return answer;
     } catch (error) {
       const failure = asStoreError(error);
       // The calls of other processes may go through if this one was not sent.
-      void this.#try('fail', () => (isOfStore(failure) ? lease.fail(toFailure(failure)) : lease.release()));
+      void attempt(this.#options.events, 'fail', () =>
+        isOfStore(failure) ? lease.fail(toFailure(failure)) : lease.release(),
+      );
       throw failure;
     }
   }
@@ -240,108 +321,41 @@ export class Flights {
     stamp: ReturnType<typeof beginStamp>,
     signal: AbortSignal,
   ): Promise<Answer<T>> {
-    const { request, reader } = task;
+    const { request, set } = task;
     try {
       return await callStore(task, stamp, signal, this.#options);
     } catch (error) {
       const failure = asStoreError(error);
       if (failure.kind !== 'malformed') throw failure;
-      const isOwn = failure.workspaceId === null ? await this.#isOfReader(task) : isFailureVisible(failure, reader);
+      const { workspaceId } = failure;
+      const isOwn =
+        workspaceId === null
+          ? await isOfSet(task, (asked) => this.#answerTo(asked), this.#options)
+          : set.ids.includes(workspaceId);
       if (isOwn) throw failure;
       const { clock, events } = this.#options;
       if (task.previous !== null) {
         events.onRefreshFailed?.({ class: request.kind, key: request.key, error: failure });
       }
-      return foreignAnswer(request, { ...stamp, receivedAtMs: clock.nowMs() });
+      return foreignAnswer(task, { ...stamp, receivedAtMs: clock.nowMs() });
     }
   }
 
-  /**
-   * Reports a part of another workspace than its evaluation, if a copy shows that this is the reader's: the store is wrong
-   * then. An ordinary foreign part is not reported, and nothing else is done for either (K7a).
-   */
-  #reportContradiction<T>({ request, reader }: FetchTask<T>): void {
-    const evaluation = evaluationOf(request);
-    if (evaluation === null) return;
-    if (visibleCopies(this.#copies.inMemory(evaluation, reader), evaluation, reader).copy === null) return;
-    const message = `the store's ${request.kind} is of another workspace than its evaluation (at workspaceId)`;
-    const error = new StoreError('malformed', message);
-    this.#options.events.onPartMisplaced?.({ class: request.kind, requestId: reader.requestId, error });
+  /** What is known for the set, or the answer of a call. Rejects as `join` does. */
+  async #answerTo(task: FetchTask): Promise<StoredEntry> {
+    const looked = await this.look(task);
+    if (looked.kind === 'failed') throw looked.error;
+    if (looked.kind === 'call') return (await this.join(task, looked.turn).result).served;
+    return isTelling(looked.copy)
+      ? looked.copy.stored
+      : await this.#answerTo({ ...task, previous: looked.copy, seenAtMs: looked.seenAtMs });
   }
 
-  /**
-   * Whether a record that cannot be read, and so does not say whose it is, is this reader's to learn of (S2: a record's trouble
-   * is a failure, never an absence, which consumers take for a deletion). A list, an evaluation and a rubric are, whoever asks:
-   * somebody who knows an id learns that the store cannot deliver it, as of any other failure of the store for one id.
-   *
-   * A *part* is whose its evaluation is (K7a: a foreign part looks like none). A copy may show that; else the evaluation is
-   * asked, by the flight of the reader's own set. Rejects with the failure of that call: if the evaluation cannot be read
-   * either, that is 500 for both.
-   *
-   * What remains: the first, cold read of a part that cannot be read takes longer for a foreign one than for none, by the
-   * time of its transfer and of the call for its evaluation, which is then known to be none of the reader's.
-   */
-  async #isOfReader<T>({ request, reader, previous, isBackground }: FetchTask<T>): Promise<boolean> {
-    const evaluation = evaluationOf(request);
-    if (evaluation === null || previous?.stored.entry.answer.kind === 'found') return true;
-    if (visibleCopies(this.#copies.inMemory(evaluation, reader), evaluation, reader).copy !== null) return true;
-    try {
-      const { served } = await this.join({ request: evaluation, reader, previous: null, isBackground }).result;
-      return served.entry.answer.kind === 'found';
-    } catch (error) {
-      // It is at fault too, but has named a workspace of the reader's: of another one there would be none.
-      if (error instanceof StoreError && error.kind === 'malformed' && error.workspaceId !== null) return true;
-      throw error;
-    }
-  }
-
-  /**
-   * Keeps the answer in memory, unless a purge has come since the call began, or one that was fetched later is there:
-   * 1. This call begins.
-   * 2. A call for another audience begins, and ends first. Without Redis nothing else orders the two.
-   * 3. This one ends with the older answer.
-   */
-  #keep<T>(
-    { request, reader }: FetchTask<T>,
-    { served, entry, negative, isForeign }: Answer<T>,
-    completion: Completion,
-  ): boolean {
-    const { memory, purges, ttl } = this.#options;
-    if (completion === 'lost' || !mayBeKept(purges, served)) return false;
-    const present = memory.peek(request.key);
-    const isPresentNewer =
-      present !== undefined && isNewer(present, served, this.#options.clock.nowMs()) && !isPurged(purges, present);
-    // C4: what the store says is no more the reader's ends the copy that this set had.
-    const isEnded = isForeign && present !== undefined && !isPresentNewer && isVisible(request, present, reader);
-    if (isEnded) memory.set(request.key, served, reader);
-    let isInMemory = false;
-    if (entry !== null && completion !== 'overtaken' && !isPresentNewer) {
-      isInMemory = memory.set(request.key, entry, reader);
-      this.#backfill(
-        backfillsOf(request, served, (key) => memory.peek(key) ?? null),
-        reader,
-      );
-    }
-    if (negative !== null) isInMemory = memory.setNegative(request.key, reader, negative);
-    return (isInMemory || completion === 'stored') && isCacheable(ttl.of(classOf(request.kind, served.entry)));
-  }
-
-  #backfill(entries: readonly Backfill[], reader: Reader): void {
-    if (entries.length === 0) return;
-    this.#options.memory.backfill(entries, reader);
-    const { events } = this.#options;
-    for (const { refresh } of entries) if (refresh !== null) events.onRefresh?.(refresh);
-    void this.#try('backfill', () => this.#options.sharedCache.backfill(entries));
-  }
-
-  /** Undefined if the shared cache fails: that is reported, and never a reader's trouble. */
-  async #try<R>(operation: string, run: () => Promise<R>): Promise<R | undefined> {
-    try {
-      return await run();
-    } catch (error) {
-      this.#options.events.onSharedCacheFailed?.({ operation, error });
-      return undefined;
-    }
+  /** Also if no reader waits for Redis any more, the other processes are told which copies have ended. */
+  async #complete({ request: { key } }: FetchTask, lease: Lease, stored: StoredEntry): Promise<CompletionStatus> {
+    const { status, ended } = await lease.complete(stored);
+    await announceMoved({ key, workspaces: ended, stored }, this.#options);
+    return status;
   }
 }
 
@@ -351,38 +365,29 @@ interface FlightLimits {
   readonly lateness: Promise<never>;
 }
 
-const NEVER = new AbortController().signal;
-
-function nameOf(key: string, audience: string): string {
-  return `${key} ${audience}`;
-}
-
-/** The copy that the reader can be served without asking the store; null if the store has to be asked. */
-function sufficientCopy<T>(found: FoundCopies<T>, { request, reader }: FetchTask<T>): CachedCopy<T> | null {
-  const visible = visibleCopies(found, request, reader);
-  if (visible.copy === null && visible.negative === null) return null;
-  const next = plan(visible, null);
-  return next.action === 'serve' || next.action === 'serve-fallback' ? next.copy : null;
-}
-
-/** If a class is never fresh, an answer that another process has just stored is still news to those who waited for it. */
-function newsOf<T>(news: FoundCopies<T>, { request, reader }: FetchTask<T>): CachedCopy<T> | null {
-  const { copy, negative } = visibleCopies(news, request, reader);
-  return [copy, negative].find((each) => each !== null && each.state !== 'purged') ?? null;
+function nameOf({ request, set }: { readonly request: { readonly key: string }; readonly set: WorkspaceSet }): string {
+  return `${request.key} ${set.name}`;
 }
 
 /**
- * When the newest thing that this process has seen for the reader was requested. After a purge a copy of the same
- * millisecond may have taken its place.
+ * When the newest answer was requested that the reader has seen, of these and in the shared cache, Unix milliseconds; null for
+ * none. After a purge a copy of the same millisecond may have taken the place of the one that was purged.
  */
-function seenAtMs<T>({ request, reader, previous }: FetchTask<T>, local: FoundCopies<T>): number | null {
-  const { copy, negative } = visibleCopies(local, request, reader);
-  const seen = [previous, copy, negative].filter((each) => each !== null && each.state !== 'purged');
-  return seen.length === 0 ? null : Math.max(...seen.map((each) => each?.stored.entry.requestedAtMs ?? 0));
+function seenBy({ seenAtMs }: FetchTask, ...copies: readonly (CachedCopy | null)[]): number | null {
+  const times = copies.flatMap((copy) =>
+    copy === null || copy.state === 'purged' ? [] : [copy.stored.entry.requestedAtMs],
+  );
+  if (seenAtMs !== null) times.push(seenAtMs);
+  return times.length === 0 ? null : Math.max(...times);
 }
 
-function landingOn<T>({ stored }: CachedCopy<T>, from: Landing['from'], { reader }: FetchTask<T>): Landing {
-  return { served: stored, from, isKept: true, workspaceSet: workspaceSetOf(reader) };
+/** Whether what another process has just brought is no answer to those who waited for it, even if its class is never fresh. */
+function isOver({ state }: CachedCopy): boolean {
+  return state === 'purged';
+}
+
+function landingOn({ stored }: CachedCopy, from: Landing['from']): Landing {
+  return { served: stored, from, isKept: true };
 }
 
 /**

@@ -2,45 +2,40 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../time/clock.ts';
 import { RESOURCES } from '../upstream/resources.ts';
+import { type Address, addressText, ownersIn, type WorkspaceSet } from './address.ts';
 import type { Keyed, Measured, StoredEntry, Usage } from './entry.ts';
 import { type Evicted, EvictedEntries } from './evicted.ts';
 import { FairLru } from './fair-lru.ts';
+import { CLOCK_TOLERANCE_MS, isNewer } from './plan.ts';
 import type { Tagged } from './purge-log.ts';
-import { isVisible, type Reader, workspaceSetOf } from './reader.ts';
 import { type CacheRequest, hash32, isSearchKey } from './request.ts';
-import type { Inspection, KeptCopy } from './shared-cache.ts';
+import type { Inspected, KeptCopy } from './shared-cache.ts';
 
-interface Slot {
+/** A copy, and where it is filed. */
+interface Slot extends Address {
+  /** The address as one text. */
+  readonly name: string;
   readonly stored: StoredEntry;
   readonly bytes: number;
   /** Ends the watch over the bytes derived from the entry. */
   readonly unwatch: () => void;
 }
 
-/** A key without a record: the store's answer, and the negative entries of those who asked for it. */
-interface AbsentKey {
-  /**
-   * The store's answer. It keeps an older copy from coming back, and answers nobody: each set of workspaces asks for itself,
-   * so that nobody notices what others learned (K7a: a foreign record looks like none).
-   */
-  readonly absent: StoredEntry | null;
-  /** By set of workspaces. */
-  readonly negatives: ReadonlyMap<string, Negative>;
-  readonly bytes: number;
-}
-
-interface Negative {
-  readonly stored: StoredEntry;
-  /** The set. */
+/** That there is none for a set of workspaces, which is its owner. */
+interface Negative extends Omit<Slot, 'unwatch'> {
   readonly workspaceIds: readonly string[];
 }
 
-/** What another process has stored: copies of the key that were requested before that time were replaced. */
-export interface Replacement {
-  /** Unix milliseconds; 0 if none was replaced. */
-  readonly filledAtMs: number;
-  /** Whose record was stored; null for a list, and for no record. */
-  readonly workspaceId: string | null;
+/** All that is filed under one key, by owner. Purges, moves and operators take all of it, a reader only what is its own. */
+interface Filed {
+  readonly copies: Map<string, Slot>;
+  readonly negatives: Map<string, Negative>;
+}
+
+/** Whom what is kept is for, and the API key that is charged for it; null for a change that nobody has asked for. */
+export interface KeptFor {
+  readonly set: WorkspaceSet;
+  readonly keyId: string | undefined;
 }
 
 /** Searched lists get at most a tenth, so that made-up searches can't push out the rest. */
@@ -52,120 +47,140 @@ const OVERHEAD_BYTES = 1200;
 const NEGATIVE_OVERHEAD_BYTES = 1000;
 /** Keys that were dropped are remembered, to tell why a read missed. */
 const MAX_DROPPED = 16_384;
-
-const NOTHING_ABSENT: AbsentKey = { absent: null, negatives: new Map(), bytes: 0 };
+/** Addresses at which copies have ended: older answers that come later are not kept there. */
+const MAX_ENDED = 16_384;
 
 export interface MemoryTierOptions {
   /** For answers, everything derived from them, and their keys. */
   readonly maxBytes: number;
-  readonly clock: Pick<Clock, 'nowMicros'>;
+  readonly clock: Pick<Clock, 'nowMicros' | 'nowMs'>;
 }
 
 export class MemoryTier {
   readonly #searched: FairLru<Slot>;
   readonly #rest: FairLru<Slot>;
-  readonly #absent: FairLru<AbsentKey>;
+  readonly #absent: FairLru<Negative>;
+  readonly #filed = new Map<string, Filed>();
+  /** By address: when the fetch began whose answer has ended the copy there, Unix milliseconds. */
+  readonly #ended = new LRUCache<string, number>({ max: MAX_ENDED });
   /** Hashes of keys: a collision only makes a report less exact. */
   readonly #dropped = new LRUCache<number, 'evicted' | 'purged'>({ max: MAX_DROPPED });
   /** Entries that were evicted, except searched lists. */
   readonly #evicted = new EvictedEntries();
+  readonly #clock: MemoryTierOptions['clock'];
 
   constructor({ maxBytes, clock }: MemoryTierOptions) {
     const searchedBytes = Math.floor(maxBytes * SEARCHED_SHARE);
     const absentBytes = Math.floor(maxBytes * ABSENT_SHARE);
-    const onEvicted = (key: string, slot: Slot): void => this.#onEvicted(key, slot);
+    const onEvicted = (_name: string, slot: Slot): void => this.#onEvicted(slot);
+    this.#clock = clock;
     this.#searched = new FairLru({ maxBytes: searchedBytes, clock, onEvicted });
     this.#rest = new FairLru({ maxBytes: maxBytes - searchedBytes - absentBytes, clock, onEvicted });
-    this.#absent = new FairLru({ maxBytes: absentBytes, clock, onEvicted: () => undefined });
+    const onNegativeEvicted = (_name: string, { key, owner }: Negative): void => this.#unfile(key, 'negatives', owner);
+    this.#absent = new FairLru({ maxBytes: absentBytes, clock, onEvicted: onNegativeEvicted });
   }
 
   /**
-   * The last answer of the store for the key, whoever may see it. A reader who may not is not charged for it (K7a: else its
-   * own copies would make room, and show that there is one).
+   * The last answer that there is for the reader: the newest of the copies under its own workspaces, or its negative entry.
+   * The reader is charged for what it gets, and for nothing else (K7a: else its own copies would make room for what it may not
+   * see, and show that there is one).
    */
-  get<T>(request: CacheRequest<T>, reader: Reader): StoredEntry | null {
-    const { key } = request;
-    const copies = this.#copiesOf(key);
-    const stored = copies.peek(key)?.stored;
-    if (stored === undefined) return this.#absent.peek(key)?.absent ?? null;
-    if (isVisible(request, stored, reader)) copies.use(key, holderOf(reader));
-    return stored;
+  find({ kind, key }: Pick<CacheRequest<unknown>, 'kind' | 'key'>, { set, keyId }: KeptFor): StoredEntry | null {
+    const filed = this.#filed.get(key);
+    if (filed === undefined) return null;
+    let newest: Slot | null = null;
+    for (const owner of ownersIn(kind, set)) {
+      const slot = filed.copies.get(owner);
+      if (slot !== undefined && this.#isNewer(slot, newest)) newest = slot;
+    }
+    const negative = filed.negatives.get(set.name);
+    if (negative !== undefined && this.#isNewer(negative, newest)) {
+      this.#absent.use(negative.name, holderOf(keyId));
+      return negative.stored;
+    }
+    if (newest === null) return null;
+    this.#copiesOf(key).use(newest.name, holderOf(keyId));
+    return newest.stored;
   }
 
-  /** Charges the reader for it, unless another is charged for the key. False if it doesn't fit. */
-  set(key: string, stored: StoredEntry, reader: Pick<Reader, 'keyId'>): boolean {
-    const copies = this.#copiesOf(key);
-    const known = this.#absent.peek(key) ?? NOTHING_ABSENT;
-    if (stored.entry.answer.kind === 'absent') {
-      this.#delete(key);
-      return this.#setAbsent(key, { ...known, absent: stored }, reader);
-    }
-    if (known.absent !== null) this.#setAbsent(key, { ...known, absent: null });
-    copies.peek(key)?.unwatch();
-    const unwatch = stored.entry.onGrowth(() => this.#weighAgain(key));
-    const isKept = copies.set(key, { stored, bytes: weigh(key, stored), unwatch }, holderOf(reader));
-    if (isKept) {
-      this.#dropped.delete(hash32(key));
-      this.#evicted.delete(hash32(key));
-    }
+  /** Keeps it, and charges the key for it unless another is charged. False if it does not fit, or came too late. */
+  set(key: string, stored: StoredEntry, { set, keyId }: KeptFor): boolean {
+    const { owner } = stored;
+    const name = addressText({ key, owner });
+    if (this.#hasEnded(name, stored)) return false;
+    if (stored.entry.answer.kind === 'found') return this.#setCopy({ name, key, owner, stored }, keyId);
+    const negative = { name, key, owner, stored, workspaceIds: set.ids, bytes: weighNegative(key) };
+    const isKept = this.#absent.set(name, negative, holderOf(keyId));
+    if (isKept) this.#filedUnder(key).negatives.set(owner, negative);
+    else this.#unfile(key, 'negatives', owner);
     return isKept;
   }
 
-  negative(key: string, reader: Pick<Reader, 'workspaceIds' | 'keyId'>): StoredEntry | null {
-    const stored = this.#absent.peek(key)?.negatives.get(workspaceSetOf(reader))?.stored;
-    if (stored === undefined) return null;
-    this.#absent.use(key, holderOf(reader));
-    return stored;
-  }
-
-  /** False if it doesn't fit. */
-  setNegative(key: string, reader: Pick<Reader, 'workspaceIds' | 'keyId'>, stored: StoredEntry): boolean {
-    const known = this.#absent.peek(key) ?? NOTHING_ABSENT;
-    const { workspaceIds } = reader;
-    const negatives = new Map(known.negatives).set(workspaceSetOf(reader), { stored, workspaceIds });
-    return this.#setAbsent(key, { ...known, negatives }, reader);
-  }
-
-  /** Sets each one only if there is nothing, or something whose fetch was over before the new one's began. */
-  backfill(entries: readonly Keyed[], reader: Pick<Reader, 'keyId'>): void {
+  /** Keeps each one only if there is nothing, or something whose fetch was over before the new one's began. */
+  backfill(entries: readonly Keyed[], keptFor: KeptFor): void {
     for (const { key, stored } of entries) {
-      const present = this.peek(key);
-      if (present === undefined || present.receivedAtMs < stored.entry.requestedAtMs) this.set(key, stored, reader);
+      const present = this.peek({ key, owner: stored.owner });
+      const isOver = (other: StoredEntry): boolean => other.receivedAtMs < stored.entry.requestedAtMs;
+      if (present === undefined || isOver(present)) this.set(key, stored, keptFor);
+      this.end(key, othersThan(stored.owner, keptFor.set), stored.entry.requestedAtMs, isOver);
     }
   }
 
   /**
-   * Drops the copy that was replaced, and the negative entries of those who may see the record that was stored. Those of
-   * other sets of workspaces stay: what others store is none of their business (K7a).
+   * Ends what was filed under these owners by fetches that began up to `requestedAtMs` (Unix milliseconds): the store has said
+   * since that the record is none of theirs. Older answers that come later are not kept there. Returns the owners that had a
+   * copy.
    */
-  deleteOlder(key: string, { filledAtMs, workspaceId }: Replacement): void {
-    const isOlder = (stored: StoredEntry): boolean => stored.entry.requestedAtMs < filledAtMs;
-    const present = this.#copiesOf(key).peek(key);
-    if (present !== undefined && isOlder(present.stored)) this.#delete(key);
-    const known = this.#absent.peek(key);
-    if (known === undefined || workspaceId === null) return;
-    const left = [...known.negatives].filter(
-      ([, { stored, workspaceIds }]) => !(isOlder(stored) && workspaceIds.includes(workspaceId)),
-    );
-    if (left.length < known.negatives.size) this.#setAbsent(key, { ...known, negatives: new Map(left) });
+  end(
+    key: string,
+    owners: readonly string[],
+    requestedAtMs: number,
+    isOver: (stored: StoredEntry) => boolean = ({ entry }) => entry.requestedAtMs <= requestedAtMs,
+  ): readonly string[] {
+    return owners.filter((owner) => {
+      const name = addressText({ key, owner });
+      this.#ended.set(name, Math.max(requestedAtMs, this.#ended.peek(name) ?? 0));
+      const slot = this.#filed.get(key)?.copies.get(owner);
+      if (slot === undefined || !isOver(slot.stored)) return false;
+      this.#delete(slot);
+      return true;
+    });
   }
 
-  /** The last answer for the key: to look at it is no use of it. */
-  peek(key: string): StoredEntry | undefined {
-    return this.#copiesOf(key).peek(key)?.stored ?? this.#absent.peek(key)?.absent ?? undefined;
+  /**
+   * Another process has filed a copy there that was requested at `requestedAtMs` (Unix milliseconds): drops an older one, and
+   * the negative entries of those who may see it. Those of other sets of workspaces stay (K7a: what others store is none of
+   * their business).
+   */
+  deleteOlder({ key, owner }: Address, requestedAtMs: number): void {
+    const filed = this.#filed.get(key);
+    const isOlder = ({ stored }: Pick<Slot, 'stored'>): boolean => stored.entry.requestedAtMs < requestedAtMs;
+    const slot = filed?.copies.get(owner);
+    if (slot !== undefined && isOlder(slot)) this.#delete(slot);
+    for (const negative of filed?.negatives.values() ?? []) {
+      if (negative.workspaceIds.includes(owner) && isOlder(negative)) this.#deleteNegative(negative);
+    }
   }
 
-  /** The same with what it weighs, and the negative entry of those workspaces (null for nobody's), for operators. */
-  inspect(key: string, workspaceSet: string | null): Pick<Inspection, 'entry' | 'negative'> {
-    const negative = workspaceSet === null ? undefined : this.#absent.peek(key)?.negatives.get(workspaceSet)?.stored;
+  /** Drops just that copy, if it is still there. */
+  delete(key: string, stored: StoredEntry): void {
+    const slot = this.#filed.get(key)?.copies.get(stored.owner);
+    if (slot?.stored === stored) this.#delete(slot);
+  }
+
+  /** The copy there: to look at it is no use of it. */
+  peek({ key, owner }: Address): StoredEntry | undefined {
+    return this.#filed.get(key)?.copies.get(owner)?.stored;
+  }
+
+  /** All of a key: its copies, and the negative entry of that set (null for nobody's), for operators. */
+  inspect(key: string, set: WorkspaceSet | null): Inspected {
+    const filed = this.#filed.get(key);
+    const negative = set === null ? undefined : filed?.negatives.get(set.name);
     return {
-      entry: kept(this.peek(key), this.#copiesOf(key).peek(key)?.bytes ?? weighNegative(key)),
-      negative: kept(negative, weighNegative(key)),
+      copies: [...(filed?.copies.values() ?? [])].map(shown),
+      negative: negative === undefined ? null : shown(negative),
     };
-  }
-
-  keys(): readonly string[] {
-    return [...this.#searched.keys(), ...this.#rest.keys(), ...this.#absent.keys()];
   }
 
   /** Why the copy of the key is not here any more; null if there was none, or another process replaced it. */
@@ -182,25 +197,18 @@ export class MemoryTier {
     return evicted && { ...evicted, moreBytes: evicted.moreBytes / (1 - SEARCHED_SHARE - ABSENT_SHARE) };
   }
 
-  /** Drops the copies that match, of those keys or of all, for good. Returns how many there were. */
-  purge(matches: (stored: Tagged) => boolean, keys: readonly string[] = this.keys()): number {
+  /** Drops what matches, of those keys or of all, for good. Returns how much there was. */
+  purge(matches: (stored: Tagged) => boolean, keys: Iterable<string> = [...this.#filed.keys()]): number {
     let dropped = 0;
     for (const key of keys) {
       this.#evicted.delete(hash32(key));
-      const slot = this.#copiesOf(key).peek(key);
-      if (slot !== undefined && matches(slot.stored)) {
-        this.#delete(key);
-        this.#dropped.set(hash32(key), 'purged');
-        dropped += 1;
-      }
-      const known = this.#absent.peek(key);
-      if (known === undefined) continue;
-      const absent = known.absent !== null && matches(known.absent) ? null : known.absent;
-      const left = [...known.negatives].filter(([, { stored }]) => !matches(stored));
-      if (absent === known.absent && left.length === known.negatives.size) continue;
-      this.#setAbsent(key, { ...known, absent, negatives: new Map(left) });
-      this.#dropped.set(hash32(key), 'purged');
-      dropped += known.negatives.size - left.length;
+      const filed = this.#filed.get(key);
+      const copies = [...(filed?.copies.values() ?? [])].filter(({ stored }) => matches(stored));
+      const negatives = [...(filed?.negatives.values() ?? [])].filter(({ stored }) => matches(stored));
+      for (const slot of copies) this.#delete(slot);
+      for (const negative of negatives) this.#deleteNegative(negative);
+      if (copies.length + negatives.length > 0) this.#dropped.set(hash32(key), 'purged');
+      dropped += copies.length + negatives.length;
     }
     return dropped;
   }
@@ -212,6 +220,7 @@ export class MemoryTier {
       copies.clear();
     }
     this.#absent.clear();
+    this.#filed.clear();
   }
 
   /** Everything that is held. */
@@ -236,16 +245,44 @@ export class MemoryTier {
       entries += 1;
       bytes += slot.bytes;
     }
-    for (const [key, { negatives }] of this.#absent.entries()) {
-      const matching = [...negatives.values()].filter(({ stored }) => matches(stored)).length;
-      entries += matching;
-      bytes += matching * weighNegative(key);
+    for (const negative of this.#absent.values()) {
+      if (!matches(negative.stored)) continue;
+      entries += 1;
+      bytes += negative.bytes;
     }
     return { entries, bytes, isComplete: true };
   }
 
-  #onEvicted(key: string, { stored, bytes, unwatch }: Slot): void {
+  #setCopy(copy: Omit<Slot, 'bytes' | 'unwatch'>, keyId: string | undefined): boolean {
+    const { name, key, owner, stored } = copy;
+    this.#filed.get(key)?.copies.get(owner)?.unwatch();
+    const unwatch = stored.entry.onGrowth(() => this.#weighAgain(key, owner));
+    const slot = { ...copy, bytes: weigh(key, stored), unwatch };
+    if (!this.#copiesOf(key).set(name, slot, holderOf(keyId))) {
+      this.#unfile(key, 'copies', owner);
+      return false;
+    }
+    this.#filedUnder(key).copies.set(owner, slot);
+    this.#dropped.delete(hash32(key));
+    this.#evicted.delete(hash32(key));
+    return true;
+  }
+
+  /** An ending from the future ends nothing (C9: a clock may have been wrong). */
+  #hasEnded(name: string, { entry }: StoredEntry): boolean {
+    const endedMs = this.#ended.peek(name);
+    return (
+      endedMs !== undefined && endedMs > entry.requestedAtMs && endedMs <= this.#clock.nowMs() + CLOCK_TOLERANCE_MS
+    );
+  }
+
+  #isNewer(one: Pick<Slot, 'stored'>, other: Slot | null): boolean {
+    return other === null || isNewer(one.stored, other.stored, this.#clock.nowMs());
+  }
+
+  #onEvicted({ key, owner, stored, bytes, unwatch }: Slot): void {
     unwatch();
+    this.#unfile(key, 'copies', owner);
     this.#dropped.set(hash32(key), 'evicted');
     // One that never fits stands for no memory that would have kept others.
     if (!isSearchKey(key) && bytes <= this.#rest.maxBytes) {
@@ -257,38 +294,53 @@ export class MemoryTier {
     return isSearchKey(key) ? this.#searched : this.#rest;
   }
 
-  #delete(key: string): void {
-    const copies = this.#copiesOf(key);
-    copies.peek(key)?.unwatch();
-    copies.delete(key);
+  #delete({ name, key, owner, unwatch }: Slot): void {
+    unwatch();
+    this.#copiesOf(key).delete(name);
+    this.#unfile(key, 'copies', owner);
   }
 
-  /** Without a reader: for a change that nobody has asked for. */
-  #setAbsent(key: string, { absent, negatives }: AbsentKey, reader?: Pick<Reader, 'keyId'>): boolean {
-    if (absent === null && negatives.size === 0) {
-      this.#absent.delete(key);
-      return false;
-    }
-    // An absent answer beside negative entries weighs nothing, so that made-up and foreign ids make room alike.
-    const bytes = Math.max(1, negatives.size) * weighNegative(key);
-    return this.#absent.set(key, { absent, negatives, bytes }, reader === undefined ? null : holderOf(reader));
+  #deleteNegative({ name, key, owner }: Negative): void {
+    this.#absent.delete(name);
+    this.#unfile(key, 'negatives', owner);
   }
 
-  #weighAgain(key: string): void {
-    const copies = this.#copiesOf(key);
-    const slot = copies.peek(key);
+  #filedUnder(key: string): Filed {
+    const known = this.#filed.get(key);
+    if (known !== undefined) return known;
+    const filed = { copies: new Map(), negatives: new Map() };
+    this.#filed.set(key, filed);
+    return filed;
+  }
+
+  #unfile(key: string, kind: keyof Filed, owner: string): void {
+    const filed = this.#filed.get(key);
+    filed?.[kind].delete(owner);
+    if (filed?.copies.size === 0 && filed.negatives.size === 0) this.#filed.delete(key);
+  }
+
+  #weighAgain(key: string, owner: string): void {
+    const slot = this.#filed.get(key)?.copies.get(owner);
+    if (slot === undefined) return;
     // The same entry stays under watch.
-    if (slot !== undefined) copies.set(key, { ...slot, bytes: weigh(key, slot.stored) }, null);
+    const heavier = { ...slot, bytes: weigh(key, slot.stored) };
+    if (this.#copiesOf(key).set(slot.name, heavier, null)) this.#filedUnder(key).copies.set(owner, heavier);
+    else this.#unfile(key, 'copies', owner);
   }
 }
 
-/** Who is charged for a copy that the reader brings. */
-function holderOf({ keyId = '' }: Pick<Reader, 'keyId'>): string {
-  return keyId;
+function shown({ stored, bytes }: Pick<Slot, 'stored' | 'bytes'>): KeptCopy {
+  return { stored, bytes, keptForMs: null };
 }
 
-function kept(stored: StoredEntry | undefined, bytes: number): KeptCopy | null {
-  return stored === undefined ? null : { stored, bytes, keptForMs: null };
+/** Who is charged for a copy that readers with that API key bring. */
+function holderOf(keyId: string | undefined): string {
+  return keyId ?? '';
+}
+
+/** The owners of the set that a record of that owner is none of; none for a list. */
+export function othersThan(owner: string, { ids }: WorkspaceSet): readonly string[] {
+  return ids.includes(owner) ? ids.filter((id) => id !== owner) : [];
 }
 
 /** An estimate of the memory that an entry takes, the room around it included. */

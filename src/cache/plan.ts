@@ -2,14 +2,15 @@
  * Decides how a read is answered from the copies that were found: fresh ones are served, stale ones too while one refresh
  * runs, older ones if the store fails. No I/O; it only remembers which entries were seen to be from the future. `explain`
  * prints a Plan. read-through.ts only applies `fallback` once the store has failed or is late; a waiter takes what another
- * process just brought (`newsOf`, flights.ts).
+ * process just brought (flights.ts).
  */
 import type { MissReason } from './events.ts';
 import { classOf, type Entry, type StoredEntry } from './entry.ts';
-import { type CacheRequest, mix32 } from './request.ts';
+import { setOfOwner, type WorkspaceSet } from './address.ts';
+import { mix32 } from './request.ts';
 import type { Maintenance } from '../upstream/maintenance.ts';
 import type { PurgeLog } from './purge-log.ts';
-import { type Reader, type Tier, workspaceSetOf } from './reader.ts';
+import type { Tier } from './reader.ts';
 import { type CacheTtl, isCacheable, type TtlPolicy } from './ttl-policy.ts';
 
 /**
@@ -65,7 +66,7 @@ export function freshnessOf(
 }
 
 /** Clocks of machines that are kept right differ by less. */
-const CLOCK_TOLERANCE_MS = 2000;
+export const CLOCK_TOLERANCE_MS = 2000;
 /** When each entry was first seen to be from the future. Whatever the clock says later, its age stays unknown. */
 const seenInFutureAtMs = new WeakMap<Entry<unknown>, number>();
 
@@ -111,22 +112,11 @@ export type Plan<T = unknown> =
   /** There is nothing to serve, and the store must not be asked. */
   | { readonly action: 'refuse'; readonly previous: CachedCopy<T> | null; readonly maintenance: Maintenance };
 
-/** The copies that a reader may be served: its own, and the negative entry. */
-export interface VisibleCopies<T = unknown> {
-  readonly copy: CachedCopy<T> | null;
-  readonly negative: CachedCopy<T> | null;
-}
-
 /**
- * The reader goes by the last answer that it has (C4: nothing outlives what the store says): a negative entry ends an older
- * copy, and a newer copy says that the record is there after all. `maintenance`: set while the store must not be asked.
+ * The plan of a read by the last answer that there is for its reader: a copy, or a negative entry; null for none (C4: nothing
+ * outlives what the store says, so nothing older counts). `maintenance`: set while the store must not be asked.
  */
-export function plan<T>({ copy, negative }: VisibleCopies<T>, maintenance: Maintenance | null): Plan<T> {
-  const isEnded = negative !== null && (copy === null || wasRequestedLater(negative, copy));
-  return planOf(isEnded ? negative : copy, maintenance);
-}
-
-function planOf<T>(copy: CachedCopy<T> | null, maintenance: Maintenance | null): Plan<T> {
+export function plan<T>(copy: CachedCopy<T> | null, maintenance: Maintenance | null): Plan<T> {
   if (copy?.state === 'fresh') return { action: 'serve', copy };
   if (copy?.state === 'stale') return { action: maintenance === null ? 'serve-and-refresh' : 'serve', copy };
   const fallback = copy !== null && isUsable(copy) ? copy : null;
@@ -161,26 +151,22 @@ export function newerCopy<T>(local: CachedCopy<T> | null, shared: CachedCopy<T> 
   return isReplaced ? shared : local;
 }
 
-/**
- * The readers that a call to the store is made for: those of one audience share one flight and one lease (C10: a cold record costs a
- * call per set of workspaces).
- *
- * A renewal of a copy that its reader may see is for all who may see it, so it is named by the workspace of the record. Any
- * other call is for the reader's own set of workspaces: a reader who gets no copy must not notice what readers of other sets
- * do (K7a: a foreign record looks like none). A list's key holds its workspaces, so all its readers are of one set.
- */
-export function audienceOf<T>(
-  request: CacheRequest<T>,
-  reader: Pick<Reader, 'workspaceIds'>,
-  previous: CachedCopy<T> | null,
-): string {
-  const answer = previous !== null && isUsable(previous) ? previous.stored.entry.answer : null;
-  const workspaceId = answer?.kind === 'found' ? request.workspaceOf(answer.record) : null;
-  return workspaceId === null ? workspaceSetOf(reader) : `refresh-${workspaceId}`;
+/** Whether its fetch began later. Any answer beats none; one from the future beats no other (C9: its age is unknown). */
+export function isNewer(one: StoredEntry, other: StoredEntry | null, nowMs: number): boolean {
+  if (other === null) return true;
+  const [oneAgeMs, otherAgeMs] = [one, other].map(({ entry }) => ageOf(entry, nowMs));
+  if (oneAgeMs === null) return false;
+  return otherAgeMs === null || one.entry.requestedAtMs > other.entry.requestedAtMs;
 }
 
-function wasRequestedLater(one: CachedCopy, other: CachedCopy): boolean {
-  return one.stored.entry.requestedAtMs > other.stored.entry.requestedAtMs;
+/**
+ * The readers that a call to the store is made for share one flight and one lease (C10: a cold record costs a call per set of
+ * workspaces). A renewal of a copy is for all who may see it, so it is the call of the copy's workspace. Any other call is
+ * the reader's own set's: a reader who gets no copy must not notice what readers of other sets do (K7a: a foreign record looks
+ * like none).
+ */
+export function flightSet(readers: WorkspaceSet, previous: CachedCopy | null): WorkspaceSet {
+  return previous !== null && isUsable(previous) ? setOfOwner(previous.stored.owner, readers) : readers;
 }
 
 /**

@@ -2,7 +2,7 @@
  * Purging by tag, for operators (C6: in force within 1 s, whatever Redis holds): first the purge, which is one entry in the
  * log, then a count of what it took.
  */
-import type { Measured, StoredEntry } from './entry.ts';
+import type { Measured } from './entry.ts';
 import type { Timers } from '../time/timers.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import { type HardPurgeListener, isPurged, type PurgeLog, type PurgeMode, type Tag, type Tagged } from './purge-log.ts';
@@ -38,7 +38,7 @@ export interface WidenedLists {
 export interface PurgeDependencies {
   readonly memory: MemoryTier;
   /** Null for a gateway without Redis. */
-  readonly shared: Pick<SharedCacheAdmin, 'get' | 'measure' | 'isUp'> | null;
+  readonly shared: Pick<SharedCacheAdmin, 'ownersOf' | 'measure' | 'isUp'> | null;
   readonly purges: PurgeLog;
 }
 
@@ -161,19 +161,18 @@ async function workspacesOf(
   evaluationId: string,
   { memory, shared, purges }: PurgeDependencies,
 ): Promise<readonly string[]> {
-  const copiesOf = async (key: string): Promise<readonly (StoredEntry | null | undefined)[]> => {
-    const own = memory.peek(key);
+  const ownersOf = async (key: string): Promise<readonly string[]> => {
+    const own = memory.inspect(key, null).copies.map(({ stored }) => stored.owner);
     try {
-      return [own, await shared?.get(key)];
+      return [...own, ...((await shared?.ownersOf(key)) ?? [])];
     } catch {
       // A shared cache that can't be asked must not stop a purge: the log is elsewhere.
-      return [own];
+      return own;
     }
   };
-  const copies = (await Promise.all(keysOfEvaluation(evaluationId).map(copiesOf))).flat();
-  const tags = copies.flatMap((copy) => copy?.tags ?? []).filter((tag) => tag.startsWith(WORKSPACE));
+  const owners = (await Promise.all(keysOfEvaluation(evaluationId).map(ownersOf))).flat();
   const before = purges.alongside(`${EVALUATION}${evaluationId}`).filter((tag) => tag.startsWith(LISTS_OF));
-  return [...new Set([...tags, ...before].map((tag) => tag.slice(tag.indexOf(':') + 1)))];
+  return [...new Set([...owners, ...before.map((tag) => tag.slice(LISTS_OF.length))])];
 }
 
 function widenedLists(

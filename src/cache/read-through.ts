@@ -2,28 +2,28 @@
  * The read-through cache: memory, then the shared cache, then one flight to the store. Fresh copies are served as they
  * are, stale ones while one refresh runs in the background, older ones when the store fails or takes too long.
  */
-import type { MissReason } from './events.ts';
 import { withDeadline } from '../time/timers.ts';
 import { Batches } from '../time/turns.ts';
-import { asStoreError, StoreError } from '../upstream/store-error.ts';
-import { assess, visibleCopies, type ReadThroughParts, Copies, newerOf } from './copies.ts';
-import { classOf, itemHashesOf, type StoredEntry } from './entry.ts';
-import { Flights, type Landing } from './flights.ts';
 import { maintenanceError } from '../upstream/maintenance.ts';
-import { type CachedCopy, freshnessOf, isAtOnce, isServedAtOnce, isUsable, missReasonOf, plan } from './plan.ts';
-import { isPurged } from './purge-log.ts';
+import { asStoreError, StoreError } from '../upstream/store-error.ts';
+import { workspaceSetOf, type WorkspaceSet } from './address.ts';
+import { assess, copyInMemory, type ReadThroughParts } from './copies.ts';
+import { classOf, copyHashOf, isFor, isOfKind, itemHashesOf, type StoredEntry } from './entry.ts';
+import type { MissReason } from './events.ts';
+import { Flights, type Landing } from './flights.ts';
 import {
-  type Cache,
-  type CacheRead,
-  copyHashOf,
-  type FlightView,
-  isFailureVisible,
-  isOfKind,
-  isVisible,
-  type Reader,
-  type ReadOutcome,
-  workspaceSetOf,
-} from './reader.ts';
+  type CachedCopy,
+  flightSet,
+  freshnessOf,
+  isAtOnce,
+  isServedAtOnce,
+  isUsable,
+  missReasonOf,
+  newerCopy,
+  plan,
+} from './plan.ts';
+import { isPurged } from './purge-log.ts';
+import type { Cache, CacheRead, FlightView, Reader, ReadOutcome } from './reader.ts';
 import type { CacheRequest } from './request.ts';
 import type { Flight } from './single-flight.ts';
 
@@ -33,13 +33,24 @@ const PATIENCE_MS = 1000;
 interface Read<T> {
   readonly request: CacheRequest<T>;
   readonly reader: Reader;
+  readonly set: WorkspaceSet;
   readonly startedMicros: number;
 }
+
+/** What a read has found so far, beside what memory has. */
+interface Known<T> {
+  readonly found: CachedCopy<T> | null;
+  /** When the newest answer was requested that the reader has seen in the shared cache, Unix milliseconds; null for none. */
+  readonly seenAtMs: number | null;
+}
+
+const NOTHING_KNOWN = { found: null, seenAtMs: null };
 
 /** A read that goes to the store. */
 interface Miss<T> extends Read<T> {
   readonly previous: CachedCopy<T> | null;
   readonly fallback: CachedCopy<T> | null;
+  readonly seenAtMs: number | null;
   readonly reason: MissReason;
 }
 
@@ -55,19 +66,17 @@ type Served = Pick<CacheRead<unknown>, 'outcome' | 'tier' | 'isKept' | 'forward'
 
 export class ReadThrough implements Cache {
   readonly #options: ReadThroughParts;
-  readonly #copies: Copies;
   readonly #flights: Flights;
   /** Readers whose flight has ended. */
   readonly #landed = new Batches();
 
   constructor(options: ReadThroughParts) {
     this.#options = options;
-    this.#copies = new Copies(options);
-    this.#flights = new Flights(options, this.#copies);
+    this.#flights = new Flights(options);
   }
 
-  flightOf(key: string, audience: string | null): FlightView {
-    return this.#flights.flightOf(key, audience);
+  flightOf(key: string, set: WorkspaceSet | null): FlightView {
+    return this.#flights.flightOf(key, set);
   }
 
   /** How many of the calls to the store that are under way now have not ended within that time. */
@@ -76,71 +85,91 @@ export class ReadThrough implements Cache {
   }
 
   async read<T>(request: CacheRequest<T>, reader: Reader): Promise<CacheRead<T>> {
-    const read = { request, reader, startedMicros: this.#options.clock.nowMicros() };
+    const startedMicros = this.#options.clock.nowMicros();
+    const read = { request, reader, set: workspaceSetOf(reader), startedMicros };
+    let known: Known<T> = NOTHING_KNOWN;
     for (;;) {
-      const served = await this.#readOnce(read);
-      if (served !== null) return served;
+      const next = await this.#readOnce(read, known);
+      if ('entry' in next) return next;
+      known = next;
     }
   }
 
-  /** Null if the read has waited for a flight that is no answer to it, and has to look again. */
-  async #readOnce<T>(read: Read<T>): Promise<CacheRead<T> | null> {
+  /** The answer, or what is known by now: then the read has to be planned anew. */
+  async #readOnce<T>(read: Read<T>, { found, seenAtMs }: Known<T>): Promise<CacheRead<T> | Known<T>> {
     const { request, reader } = read;
     // Before anything in memory is looked at.
     const proof = this.#options.purges.prove();
     if (proof !== null) await (reader.redisWait?.within(proof).catch(() => undefined) ?? proof);
-    const maintenance = this.#options.maintenance.current();
-    let found = this.#copies.inMemory(request, reader);
-    let next = plan(visibleCopies(found, request, reader), maintenance);
-    if (!isAtOnce(next) || !this.#options.sharedCache.isHeard()) {
-      found = newerOf(found, await this.#copies.inSharedCache(request, reader));
-      next = plan(visibleCopies(found, request, reader), maintenance);
-    }
+    const copy = this.#newest(request, copyInMemory(read, this.#options), found);
+    const next = plan(copy, this.#options.maintenance.current());
+    if (isAtOnce(next) && seenAtMs === null && !this.#options.sharedCache.isHeard()) return this.#lookOnly(read, copy);
     switch (next.action) {
       case 'serve':
         return this.#serveCopy(read, next.copy, null);
       case 'serve-and-refresh':
         this.#refreshInBackground(read, next.copy);
         return this.#serveCopy(read, next.copy, null);
-      case 'serve-fallback':
-        return this.#serveCopy(read, next.copy, this.#missReason(request, next.copy));
       case 'fetch':
-        if (next.previous === null) this.#reportEvicted(request);
-        return await this.#fetchOrFallBack({ ...read, ...next, reason: this.#missReason(request, next.previous) });
+        return await this.#fetchOrFallBack({ ...read, ...next, seenAtMs, reason: this.#missReason(request, copy) });
+      // During maintenance: the shared cache may have something better all the same.
+      case 'serve-fallback':
+        if (seenAtMs === null) return await this.#lookOnly(read, copy);
+        return this.#serveCopy(read, next.copy, this.#missReason(request, copy));
       case 'refuse':
         break;
     }
-    this.#reportFailed(read, this.#missReason(request, next.previous));
+    if (seenAtMs === null) return await this.#lookOnly(read, copy);
+    this.#reportFailed(read, this.#missReason(request, copy));
     throw maintenanceError(next.maintenance, this.#options.clock);
   }
 
-  /** One refresh, which nobody waits for. If the last one has just failed, none is begun. */
-  #refreshInBackground<T>({ request, reader }: Read<T>, previous: CachedCopy<T>): void {
-    // The flight reports its failure. The reader has been served a copy.
-    this.#flights.join({ request, reader, previous, isBackground: true }).result.catch(() => undefined);
+  async #lookOnly<T>(read: Read<T>, previous: CachedCopy<T> | null): Promise<Known<T>> {
+    const found = await this.#flights.lookOnly({ ...read, previous, seenAtMs: null, isBackground: false });
+    return { found: found?.copy ?? null, seenAtMs: found?.seenAtMs ?? 0 };
   }
 
-  async #fetchOrFallBack<T>(miss: Miss<T>): Promise<CacheRead<T> | null> {
-    const { request, reader, previous } = miss;
+  /** What was found may be in memory by now. */
+  #newest<T>(request: CacheRequest<T>, local: CachedCopy<T> | null, found: CachedCopy<T> | null): CachedCopy<T> | null {
+    if (found === null) return local;
+    const now = assess(request, found.stored, found.tier, this.#options);
+    return local?.stored === found.stored ? now : newerCopy(local, now);
+  }
+
+  /** One refresh, which nobody waits for. */
+  #refreshInBackground<T>({ request, reader, set }: Read<T>, previous: CachedCopy<T>): void {
+    const task = { request, reader, set: flightSet(set, previous), previous, seenAtMs: null, isBackground: true };
+    void this.#flights.refresh(task);
+  }
+
+  async #fetchOrFallBack<T>(miss: Miss<T>): Promise<CacheRead<T> | Known<T>> {
+    const { request, reader, previous, seenAtMs } = miss;
+    const set = flightSet(miss.set, previous);
+    const task = { request, reader, set, previous, seenAtMs, isBackground: false };
+    const looked = await this.#flights.look(task);
+    if (looked.kind === 'found') return this.#knownBy(miss, looked.copy, looked.seenAtMs);
+    if (previous === null) this.#reportEvicted(request);
+    if (looked.kind === 'failed') return this.#fallBack(miss, looked.error);
     if (reader.enterWaitingRoom?.() === false) return this.#fallBack(miss, tooManyWaiting());
     // A call that renews a copy is of use also if the reader that caused it has gone.
-    const flight = this.#flights.join(
-      { request, reader, previous, isBackground: false },
-      previous === null ? reader.signal : undefined,
-    );
+    const flight = this.#flights.join(task, looked.turn, previous === null ? reader.signal : undefined);
     let end = await this.#endOf(flight, miss.fallback !== null);
-    const fallback = this.#fallbackNow(miss);
-    if (end.kind === 'late' && fallback === null) {
+    if (end.kind === 'late' && this.#fallbackNow(miss) === null) {
       // The copy has become unusable during the wait.
       end = await this.#endOf(flight, false);
     }
     await this.#landed.next();
-    if (!flight.startedByCaller && this.#mustLookAgain(miss, end, flight.signal)) return null;
+    if (this.#mustLookAgain(miss, end, flight)) return NOTHING_KNOWN;
     if (end.kind === 'landed') return this.#serveLanding(miss, end.landing, flight);
     return this.#fallBack(
       miss,
       end.kind === 'failed' ? end.error : new StoreError('timeout', 'the flight did not end'),
     );
+  }
+
+  /** What was found for the set of a flight, which may be another than the reader's. */
+  #knownBy<T>(miss: Miss<T>, found: CachedCopy<T>, seenAtMs: number): Known<T> {
+    return isFor(found.stored, miss.set) ? { found, seenAtMs } : NOTHING_KNOWN;
   }
 
   /** Serves the fallback, unless it is over by now. Throws the error if there is none. */
@@ -152,21 +181,18 @@ export class ReadThrough implements Cache {
   }
 
   /**
-   * Whether a flight that another reader began is no answer to this one:
-   * - It read the store before a purge that this reader has seen.
-   * - It renewed a copy for a reader of another set of workspaces, and what it brought is not for this one.
+   * Whether the end of a flight is no answer to this reader:
+   * - It was a renewal for all who may see the copy, and has brought nothing for the reader's own set of workspaces.
+   * - Another reader began it, and it read the store before a purge that this reader has seen.
    * - All others left before its call was sent.
    */
-  #mustLookAgain<T>({ request, reader }: Miss<T>, end: WaitEnd, signal: AbortSignal): boolean {
+  #mustLookAgain<T>({ reader, set }: Miss<T>, end: WaitEnd, { startedByCaller, signal }: Flight<Landing>): boolean {
     if (end.kind === 'late') return false;
     if (end.kind === 'failed') {
-      const { error } = end;
-      if (error.kind === 'aborted') return signal.aborted && reader.signal?.aborted !== true;
-      return !isFailureVisible(error, reader);
+      return !startedByCaller && end.error.kind === 'aborted' && signal.aborted && reader.signal?.aborted !== true;
     }
-    const { served, workspaceSet } = end.landing;
-    if (isPurged(this.#options.purges, served)) return true;
-    return workspaceSet !== workspaceSetOf(reader) && !isVisible(request, served, reader);
+    const { served } = end.landing;
+    return !isFor(served, set) || (!startedByCaller && isPurged(this.#options.purges, served));
   }
 
   /** `isBounded`: whether to stop waiting after `PATIENCE_MS`, because there is a copy to serve instead. */
@@ -189,11 +215,11 @@ export class ReadThrough implements Cache {
     return copy !== null && isUsable(copy) ? copy : null;
   }
 
-  #serveLanding<T>(miss: Miss<T>, { served, from, isKept }: Landing, flight: Flight<Landing>): CacheRead<T> {
+  #serveLanding<T>(miss: Miss<T>, { served, from, isKept }: Landing, flight: Flight<Landing>): CacheRead<T> | Known<T> {
     const { request, reason } = miss;
     if (from === 'memory' || from === 'redis') {
       const copy = assess(request, served, from, this.#options);
-      if (copy !== null) return this.#serveCopy(miss, copy, null);
+      if (copy !== null) return this.#knownBy(miss, copy, Math.max(miss.seenAtMs ?? 0, served.entry.requestedAtMs));
     }
     if (!isOfKind(request, served))
       throw new Error(`A flight of ${request.key} has brought the answer to another request.`);
@@ -208,7 +234,7 @@ export class ReadThrough implements Cache {
   }
 
   #serve<T>(
-    { request, reader, startedMicros }: Read<T>,
+    { request, startedMicros }: Read<T>,
     stored: StoredEntry<T>,
     { reason, ...served }: Served,
     copy: Pick<CachedCopy, 'ttlMs' | 'ageMs'> | null = null,
@@ -220,7 +246,7 @@ export class ReadThrough implements Cache {
       class: classOf(kind, entry),
       key: request.key,
       keyHash: request.keyHash,
-      copyHash: copyHashOf(request, stored, reader),
+      copyHash: copyHashOf(request, stored),
       items: itemHashesOf(request, stored),
       outcome: served.outcome,
       tier: served.tier,

@@ -1,12 +1,7 @@
-/**
- * A read of the cache: who reads, what it brings, and who may see what (C4: decided per request; K7: the others learn
- * nothing).
- */
-import { createHash } from 'node:crypto';
+/** A read of the cache: who reads, and what it brings. */
 import type { RedisWait } from '../redis/request-wait.ts';
-import type { StoreError } from '../upstream/store-error.ts';
-import type { Entry, StoredEntry } from './entry.ts';
-import { type CacheRequest, hash32 } from './request.ts';
+import type { Entry } from './entry.ts';
+import type { CacheRequest } from './request.ts';
 
 /**
  * How a read was answered (RFC 9211):
@@ -45,8 +40,8 @@ export interface Reader {
   /** The template of the route that the request came by, for reports of what costs the store most. */
   readonly route?: string;
   /**
-   * The workspaces that are asked for, in lower case. A record of any other is absent to this reader, in every way that
-   * it could notice (K7). Lists go by those of their query.
+   * The workspaces that are asked for, in lower case. A record of any other is absent to this reader, in every way that it
+   * could notice. Lists go by those of their query.
    */
   readonly workspaceIds: readonly string[];
   /** Aborted when the reader leaves: a call to the store whose turn comes when nobody waits is not made. */
@@ -66,69 +61,4 @@ export interface FlightView {
   readonly sinceMs: number | null;
   /** Whether one has failed so lately that none is begun yet. */
   readonly hasJustFailed: boolean;
-}
-
-/**
- * Whether the copy answers the request for this reader: a list, or a record of one of its workspaces. Checked on every
- * read, hits included (C4). A negative entry does not: each set of workspaces has its own.
- */
-export function isVisible<T>(
-  request: CacheRequest<T>,
-  stored: StoredEntry,
-  { workspaceIds }: Pick<Reader, 'workspaceIds'>,
-): stored is StoredEntry<T> {
-  if (!isOfKind(request, stored) || stored.entry.answer.kind === 'absent') return false;
-  const workspaceId = request.workspaceOf(stored.entry.answer.record);
-  return workspaceId === null || workspaceIds.includes(workspaceId);
-}
-
-/** The type of a record follows from its kind. */
-export function isOfKind<T>(request: CacheRequest<T>, stored: StoredEntry): stored is StoredEntry<T> {
-  return stored.kind === request.kind;
-}
-
-/** Whether the reader may learn of a failed call: not if that is about a record of another workspace. */
-export function isFailureVisible({ workspaceId }: Pick<StoreError, 'workspaceId'>, { workspaceIds }: Reader): boolean {
-  return workspaceId === null || workspaceIds.includes(workspaceId);
-}
-
-interface WorkspaceSet {
-  /** In order, none twice. */
-  readonly sorted: readonly string[];
-  readonly name: string;
-}
-
-/** By the workspaces of a key's record: a key with many reads again and again. */
-const sets = new WeakMap<readonly string[], WorkspaceSet>();
-
-/** Names a reader's set of workspaces, whatever their order: negative entries, and calls for cold reads, are the set's. */
-export function workspaceSetOf({ workspaceIds }: Pick<Reader, 'workspaceIds'>): string {
-  return workspaceIds.length > 1 ? setOf(workspaceIds).name : (workspaceIds[0] ?? '');
-}
-
-/** The workspaces in order, none twice. */
-export function sortedWorkspaces(workspaceIds: readonly string[]): readonly string[] {
-  return workspaceIds.length > 1 ? setOf(workspaceIds).sorted : workspaceIds;
-}
-
-function setOf(workspaceIds: readonly string[]): WorkspaceSet {
-  const known = sets.get(workspaceIds);
-  if (known !== undefined) return known;
-  const sorted = [...new Set(workspaceIds)].toSorted();
-  const [only = '', ...others] = sorted;
-  const name = others.length === 0 ? only : createHash('sha256').update(sorted.join(',')).digest('base64url');
-  sets.set(workspaceIds, { sorted, name });
-  return { sorted, name };
-}
-
-/**
- * Names a copy as a `hash32`: by its key, and a negative entry also by the set of workspaces that it is kept for (K7a: no
- * other reader learns of it).
- */
-export function copyHashOf(
-  { key, keyHash }: Pick<CacheRequest<unknown>, 'key' | 'keyHash'>,
-  { entry }: StoredEntry,
-  reader: Pick<Reader, 'workspaceIds'>,
-): number {
-  return entry.answer.kind === 'absent' ? hash32(`${key} ${workspaceSetOf(reader)}`) : keyHash;
 }

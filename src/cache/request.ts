@@ -1,4 +1,5 @@
 /** A request to the store as a value: all that the cache needs to know of it, from the table of resources. Pure. */
+import type { Address } from './address.ts';
 import {
   type Backfill,
   type CachedResource,
@@ -13,11 +14,11 @@ import {
 import type { Fetch, FetchOptions, StoreAnswer } from '../upstream/store.ts';
 
 /** Goes up with ENTRY_VERSION in redis/entry-format.ts, so that two releases can run side by side over one Redis. */
-const KEY_VERSION = 'v2';
+export const KEY_VERSION = 'v3';
 
 export interface CacheRequest<T> {
   readonly kind: ResourceKind;
-  /** Such as `v2:{evaluation:ID}`: the version of the format, not of the API. */
+  /** Such as `v3:{evaluation:ID}`: the version of the format, not of the API. */
   readonly key: string;
   /** `hash32` of the key. */
   readonly keyHash: number;
@@ -63,12 +64,12 @@ export function keysOfEvaluation(id: string): readonly string[] {
     .map((kind) => recordRequest(kind, id).key);
 }
 
-/** Whether the record is of the id in the key. A list has none. */
-export function isOfKey(kind: ResourceKind, key: string, record: unknown): boolean {
+/** Whether the record is of the id in the key, and of the workspace that it is filed under. A list has neither. */
+export function isOfAddress(kind: ResourceKind, { key, owner }: Address, record: unknown): boolean {
   if (kind === 'list') return true;
   const id = idIn(kind, key);
   const resource: CachedResource<RecordParams, unknown> = RESOURCES[kind];
-  return resource.isAnsweredBy(record, { id });
+  return resource.isAnsweredBy(record, { id }) && resource.workspaceOf(record) === owner;
 }
 
 /** The request of the evaluation that a record is a part of; null for what is no part of one. */

@@ -3,67 +3,66 @@
  * notices nothing but a miss.
  */
 import { StoreError } from '../upstream/store-error.ts';
+import type { WorkspaceSet } from './address.ts';
 import type { Keyed, Measured, StoredEntry } from './entry.ts';
 import type { Tagged } from './purge-log.ts';
-import type { Reader } from './reader.ts';
-
-/** The shared entries of a key, for one reader. Each was checked to be one. */
-export interface Shared {
-  /** The last answer of the store, if it is a record that the reader may see. */
-  readonly entry: StoredEntry | null;
-  /**
-   * When the last answer was fetched if the reader gets no copy of it, Unix milliseconds: a record of another workspace, or
-   * that there is none. Both are the same here, and neither is sent: its size would show in the time of a 404 (K7a: a
-   * foreign record looks like none).
-   */
-  readonly replacedAtMs: number | null;
-  /** The negative entry of the reader's set of workspaces. */
-  readonly negative: StoredEntry | null;
-}
+import type { CacheRequest } from './request.ts';
 
 /** Why a call ended without an answer, for those who waited for it in other processes. */
 export type FlightFailure = Pick<StoreError, 'kind' | 'message' | 'retryAfterMs' | 'status' | 'workspaceId'>;
 
 /**
  * - `stored`: what was given is kept for all
- * - `unshared`: the entry is not kept for others, but may be kept in memory
- * - `overtaken`: the key holds an entry that was fetched later: nobody may keep this one. A negative entry is kept.
+ * - `unshared`: the copy is not kept for others, but may be kept in memory
+ * - `overtaken`: an answer that was fetched later is there, or has ended the copy: nobody may keep this one
  * - `lost`: the lease had ended: nothing is kept, and nobody may keep it
  */
-export type Completion = 'stored' | 'unshared' | 'overtaken' | 'lost';
+export type CompletionStatus = 'stored' | 'unshared' | 'overtaken' | 'lost';
 
-/** The answer to be stored for all, and the negative entry for the reader's set of workspaces. At least one is there. */
-export type Completed = Omit<Shared, 'replacedAtMs'>;
+export interface Completion {
+  readonly status: CompletionStatus;
+  /** The workspaces of the set whose copies the answer has ended (C4: nothing outlives what the store says). */
+  readonly ended: readonly string[];
+}
 
-/**
- * The right to ask the store for one key, among all processes and for one audience (`audienceOf`). It is renewed until it
- * ends, and lapses if the process does.
- */
+/** The right to ask the store for one key and one set of workspaces. It is renewed until it ends, and lapses if the process does. */
 export interface Lease {
-  /** Stores what is given, ends the lease and wakes all who wait, in one step. */
-  complete(completed: Completed): Promise<Completion>;
-  /** Ends the lease. For 1 s nobody of the same audience gets it, but this failure. */
+  /**
+   * Files the answer, a copy or a negative entry, ends the older copies of the set that it speaks against, ends the lease and
+   * wakes all who wait, in one step.
+   */
+  complete(answer: StoredEntry): Promise<Completion>;
+  /** Ends the lease. For 1 s nobody of the same set gets it, but this failure. */
   fail(failure: FlightFailure): Promise<void>;
   /** Ends the lease, because the call was not sent. */
   release(): Promise<void>;
 }
 
-export interface LeaseRequest {
-  readonly key: string;
-  readonly audience: string;
-  /** Decides which entries are found. */
-  readonly reader: Pick<Reader, 'workspaceIds'>;
-  /** When what the process has already seen was requested, Unix milliseconds: only newer entries are found. Null for any. */
-  readonly newerThanMs: number | null;
+/** What is looked for: all that there is for readers of that set. */
+export interface Look extends Pick<CacheRequest<unknown>, 'kind' | 'key'> {
+  readonly set: WorkspaceSet;
+  /**
+   * When the newest answer was requested that the process has seen, Unix milliseconds: only newer ones are found. Null if it
+   * has seen none.
+   */
+  readonly seenAtMs: number | null;
+  /** Whether the lease is wanted if nothing is found. */
+  readonly isLeaseWanted: boolean;
 }
 
-export type LeaseAttempt =
-  | { readonly status: 'acquired'; readonly lease: Lease }
-  /** There are newer entries than the process has seen, the newest of `newestMs`. It has to judge them before it asks again. */
-  | { readonly status: 'found'; readonly found: Shared; readonly newestMs: number }
-  /** Another process has it, for at most `leaseLeftMs` more unless it renews it. */
+export type Looked =
+  /**
+   * There is a newer answer than the process has seen; the process has to judge it before it looks again, with that
+   * `seenAtMs`. Null if it cannot be read.
+   */
+  | { readonly status: 'found'; readonly answer: StoredEntry | null; readonly seenAtMs: number }
+  | { readonly status: 'leased'; readonly lease: Lease }
+  /** Another process has the lease, for at most `leaseLeftMs` more unless it renews it. */
   | { readonly status: 'taken'; readonly leaseLeftMs: number }
-  | { readonly status: 'failed'; readonly failure: FlightFailure };
+  /** The last call of the set has failed within 1 s. */
+  | { readonly status: 'failed'; readonly failure: FlightFailure }
+  /** There is nothing, and no lease was wanted. */
+  | { readonly status: 'nothing' };
 
 /** A subscription to the ends of calls of other processes. */
 export interface Following {
@@ -72,10 +71,43 @@ export interface Following {
   close(): void;
 }
 
-/** Everything that is shared of a key, for operators. */
-export interface Inspection {
-  readonly entry: KeptCopy | null;
+/** What became of a backfill: whether it was too late to be kept, and the workspaces whose copies it has ended. */
+export interface Backfilled extends Pick<Completion, 'ended'> {
+  readonly isTooLate: boolean;
+}
+
+/** The part that reads use. */
+export interface SharedCache {
+  /**
+   * Whether this process hears of what others store, unless nothing can be asked anyway. If not, reads look here although
+   * there is a copy in memory: else another process's newer one would go unnoticed until the end of its freshness.
+   */
+  isHeard(): boolean;
+  /** Looks, and takes the lease if there is nothing, in one step. */
+  look(look: Look): Promise<Looked>;
+  /**
+   * Files each record of a list over that set, unless there is something whose fetch was not over when the new one's began.
+   * Resolves with what became of each, in their order.
+   */
+  backfill(entries: readonly Keyed[], set: WorkspaceSet): Promise<readonly Backfilled[]>;
+  /** Follows the calls for that set: every end that comes after `follow` has returned is noticed. */
+  follow(key: string, set: WorkspaceSet): Following;
+}
+
+/** A copy as operators are shown it; `keptForMs` is null if it is not known. */
+export interface KeptCopy {
+  readonly stored: StoredEntry;
+  readonly bytes: number;
+  readonly keptForMs: number | null;
+}
+
+/** What a tier holds of a key, for operators: the copies of all owners, and the negative entry of one set. */
+export interface Inspected {
+  readonly copies: readonly KeptCopy[];
   readonly negative: KeptCopy | null;
+}
+
+export interface Inspection extends Inspected {
   /** Something is there that is no entry. It counts as nothing. */
   readonly isBroken: boolean;
 }
@@ -87,35 +119,13 @@ export interface FlightInspection {
   readonly hasJustFailed: boolean;
 }
 
-/** A copy as operators are shown it; `keptForMs` is null if it is not known. */
-export interface KeptCopy {
-  readonly stored: StoredEntry;
-  readonly bytes: number;
-  readonly keptForMs: number | null;
-}
-
-/** The part that reads use. */
-export interface SharedCache {
-  /**
-   * Whether this process hears of what others store, unless nothing can be asked anyway. If not, reads look here although
-   * there is a copy in memory: else another process's newer one would go unnoticed until the end of its freshness.
-   */
-  isHeard(): boolean;
-  lookUp(key: string, reader: Pick<Reader, 'workspaceIds'>): Promise<Shared>;
-  /** Sets each one only if there is nothing, or something whose fetch was over before the new one's began. */
-  backfill(entries: readonly Keyed[]): Promise<void>;
-  acquire(request: LeaseRequest): Promise<LeaseAttempt>;
-  /** Follows the calls for that audience: every end that comes after `follow` has returned is noticed. */
-  follow(key: string, audience: string): Following;
-}
-
 /** A pass over all entries. */
 export interface Pass {
   /** Ends it when it aborts. */
   readonly deadline?: AbortSignal;
   /** Whether to delete every entry that a hard purge has ended. */
   readonly isDeleting?: boolean;
-  /** These are looked at first. */
+  /** The copies of these keys are looked at first. */
   readonly first?: readonly string[];
   /** Called with the number of names passed so far. The pass goes on when it resolves. */
   readonly onBatch?: (passed: number) => Promise<void>;
@@ -125,30 +135,40 @@ export interface Pass {
 export interface SharedCacheAdmin {
   /** Whether it can be asked now. */
   isUp(): boolean;
-  get(key: string): Promise<StoredEntry | null>;
+  /** Whose copies of the key there are. */
+  ownersOf(key: string): Promise<readonly string[]>;
   /** How much of it matches. */
   measure(matches: (stored: Tagged) => boolean, pass?: Pass): Promise<Measured>;
-  /** `workspaceSet`: for whom it is explained; null for nobody. Only looks. */
-  inspect(key: string, workspaceSet: string | null): Promise<Inspection>;
-  inspectFlight(key: string, audience: string): Promise<FlightInspection>;
+  /** `set`: for whom it is explained; null for nobody. Only looks. */
+  inspect(key: string, set: WorkspaceSet | null): Promise<Inspection>;
+  inspectFlight(key: string, set: WorkspaceSet): Promise<FlightInspection>;
 }
 
-export const NOTHING: Shared = { entry: null, replacedAtMs: null, negative: null };
+/** Copies have ended: an event of the journal, for the processes that hold them in memory. */
+export interface Moved {
+  readonly key: string;
+  readonly workspaces: readonly string[];
+  /** When the fetch began whose answer has ended them, Unix milliseconds: newer copies stay. */
+  readonly requestedAtMs: number;
+}
+
+const KEPT_HERE: Completion = { status: 'unshared', ended: [] };
 
 /** The lease of a process that shares nothing, or cannot now: it asks the store for itself. */
 export const OWN_LEASE: Lease = {
-  complete: async () => 'unshared',
+  complete: async () => KEPT_HERE,
   fail: async () => {},
   release: async () => {},
 };
 
-/** For a gateway that is alone: nothing is shared, and every lease request succeeds. */
+export const NOT_FOLLOWING: Following = { next: async () => {}, close: () => {} };
+
+/** For a gateway that is alone: nothing is shared, and every lease is granted. */
 export const UNSHARED: SharedCache = {
   isHeard: () => true,
-  lookUp: async () => NOTHING,
-  backfill: async () => {},
-  acquire: async () => ({ status: 'acquired', lease: OWN_LEASE }),
-  follow: () => ({ next: async () => {}, close: () => {} }),
+  look: async ({ isLeaseWanted }) => (isLeaseWanted ? { status: 'leased', lease: OWN_LEASE } : { status: 'nothing' }),
+  backfill: async () => [],
+  follow: () => NOT_FOLLOWING,
 };
 
 export function toFailure({ kind, message, retryAfterMs, status, workspaceId }: StoreError): FlightFailure {

@@ -38,6 +38,10 @@ export class SingleFlight<T> {
     this.#options = options;
   }
 
+  has(name: string): boolean {
+    return this.#underWay.has(name);
+  }
+
   /** The names of all flights that are under way, with when they began, Unix milliseconds, and their results. */
   *underWay(): Generator<readonly [name: string, startedAtMs: number, result: Promise<T>]> {
     for (const [name, { flight }] of this.#underWay) yield [name, flight.startedAtMs, flight.result];

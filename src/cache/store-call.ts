@@ -1,38 +1,43 @@
-/** One call to the store for one reader: conditional on the copy that is held, stamped, and judged for that reader. */
+/** One call to the store for one set of workspaces: conditional on the copy that is held, stamped, and judged for the set. */
 import { StoreError, type StoreErrorKind } from '../upstream/store-error.ts';
+import type { WorkspaceSet } from './address.ts';
 import type { ReadThroughParts } from './copies.ts';
 import {
   type Answered,
   classOf,
+  copyHashOf,
   entryOfAnswer,
   type FetchStamp,
+  isFor,
   negativeEntry,
   newItemsOf,
-  stampOf,
   type StoredEntry,
 } from './entry.ts';
 import type { CachedCopy } from './plan.ts';
 import { isPurged } from './purge-log.ts';
-import { copyHashOf, isVisible, type Reader } from './reader.ts';
+import type { Reader } from './reader.ts';
 import type { CacheRequest } from './request.ts';
-import type { Completed } from './shared-cache.ts';
 
 export interface FetchTask<T = unknown> {
   readonly request: CacheRequest<T>;
+  /** For whom it is made (`flightSet`). The answer is judged for them, whoever caused it. */
+  readonly set: WorkspaceSet;
   /** The reader that caused it. */
   readonly reader: Reader;
   /** The copy that is not good enough: its validator makes the call conditional. */
   readonly previous: CachedCopy<T> | null;
+  /** When the newest answer was requested that the reader has seen in the shared cache, Unix milliseconds; null for none. */
+  readonly seenAtMs: number | null;
   /** A background refresh of a copy that was served: no reader waits for it. */
   readonly isBackground: boolean;
   /** Called with what gives back the memory that was reserved for the answer. */
   readonly onReserved?: (release: () => void) => void;
 }
 
-/** The store's answer as it is for the reader: `served` is its own record, or a negative entry. */
-export interface Answer<T = unknown> extends Completed {
-  readonly served: StoredEntry<T>;
-  /** The store has a record of another workspace: to this reader there is none. */
+/** The store's answer as it is for the set: its own record, or a negative entry. */
+export interface Answer<T = unknown> {
+  readonly stored: StoredEntry<T>;
+  /** The store has a record of another workspace: to this set there is none. */
   readonly isForeign: boolean;
 }
 
@@ -56,7 +61,7 @@ export async function callStore<T>(
   signal: AbortSignal,
   parts: ReadThroughParts,
 ): Promise<Answer<T>> {
-  const { request, reader, isBackground, onReserved = () => undefined } = task;
+  const { request, set, reader, isBackground, onReserved = () => undefined } = task;
   const { fetch, purges, clock, events } = parts;
   // A copy that was purged while this flight waited for its turn is no base to renew anything on.
   const previous = task.previous !== null && isPurged(purges, task.previous.stored) ? null : task.previous;
@@ -64,7 +69,7 @@ export async function callStore<T>(
   const beganMicros = clock.nowMicros();
   const reportCall = (cacheClass: ReturnType<typeof classOf>): void => {
     const durationMs = (clock.nowMicros() - beganMicros) / 1000;
-    const [workspaceId = null, ...others] = reader.workspaceIds;
+    const [workspaceId = null, ...others] = set.ids;
     events.onStoreCall?.({
       class: cacheClass,
       key: request.key,
@@ -76,11 +81,13 @@ export async function callStore<T>(
   };
   try {
     const answer = await request.send(fetch, { ...fetchOptions(known, reader), signal, isBackground, onReserved });
-    const { stored, isChanged } = entryOfAnswer(request, known, answer, { ...stamp, receivedAtMs: clock.nowMs() });
+    const about = { set, stamp: { ...stamp, receivedAtMs: clock.nowMs() } };
+    const { stored, isChanged } = entryOfAnswer(request, known, answer, about);
     reportCall(classOf(request.kind, stored.entry));
-    const judged = judge(request, reader, stored);
-    if (known !== null && isChanged !== null) reportRefresh(task, known, { stored, isChanged, ...judged }, parts);
-    return judged;
+    const isForeign = !isFor(stored, set);
+    if (known !== null && isChanged !== null) reportRefresh(task, known, { stored, isChanged, isForeign }, parts);
+    const isFound = stored.entry.answer.kind === 'found' && !isForeign;
+    return isFound ? { stored, isForeign } : { ...foreignAnswer(task, about.stamp), isForeign };
   } catch (error) {
     if (!(error instanceof StoreError && NOT_SENT.has(error.kind))) reportCall(request.kind);
     throw error;
@@ -89,7 +96,7 @@ export async function callStore<T>(
 
 /** To these readers a foreign record is as absent as before (K7a: a foreign record looks like none). */
 function reportRefresh<T>(
-  { request, reader }: FetchTask<T>,
+  { request }: FetchTask<T>,
   previous: StoredEntry<T>,
   { stored: { entry, kind }, isChanged, isForeign }: Answered<T> & Answer<T>,
   { events }: Pick<ReadThroughParts, 'events'>,
@@ -102,27 +109,16 @@ function reportRefresh<T>(
   const { answer, requestedAtMs } = entry;
   events.onRefresh?.({
     class: classOf(kind, previous.entry),
-    copyHash: copyHashOf(request, previous, reader),
+    copyHash: copyHashOf(request, previous),
     changed: newItemsOf(request, previous.entry, entry) ?? (isChanged === true && !isForeign ? 1 : 0),
     sinceMs: requestedAtMs - previous.entry.requestedAtMs,
     createdAtMs: answer.kind === 'found' && !isForeign ? request.createdAtMs(answer.record) : null,
   });
 }
 
-/**
- * The answer for a reader who may not learn more of it. Nothing replaces the entry: a record of another workspace is never
- * stored on behalf of this reader, so its owner's copy stays (C4: who asks decides nothing about the entry).
- */
-export function foreignAnswer<T>(request: CacheRequest<T>, stamp: FetchStamp): Answer<T> {
-  const negative = negativeEntry(request, stamp);
-  return { served: negative, entry: null, negative, isForeign: true };
-}
-
-function judge<T>(request: CacheRequest<T>, reader: Reader, stored: StoredEntry<T>): Answer<T> {
-  const isAbsent = stored.entry.answer.kind === 'absent';
-  if (isVisible(request, stored, reader)) return { served: stored, entry: stored, negative: null, isForeign: false };
-  const foreign = foreignAnswer(request, stampOf(stored));
-  return isAbsent ? { ...foreign, entry: stored, isForeign: false } : foreign;
+/** The answer to a set that may not learn more of it: what an id leaves that the store does not have. */
+export function foreignAnswer<T>({ request, set }: FetchTask<T>, stamp: FetchStamp): Answer<T> {
+  return { stored: negativeEntry(request, stamp, set), isForeign: true };
 }
 
 function fetchOptions(previous: StoredEntry | null, { requestId, traceparent, keyId }: Reader) {

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import type { z } from 'zod';
 import { errorSchema, type ReadonlyDeep } from '../operations/answers.ts';
-import { type AdminRoute, JSON_LINES } from '../operations/api.ts';
+import type { AdminRoute } from '../operations/api.ts';
 import {
   areAnonymous,
   type NamedToken,
@@ -42,8 +42,6 @@ interface CallParts<B> {
   readonly body?: ReadonlyDeep<NoInfer<B>>;
   /** How long the answer may take. */
   readonly timeoutMs?: number;
-  /** The media type of the answer; JSON by default. */
-  readonly accept?: string;
 }
 
 /** A call that failed: the finding, and what to do about it if that is known. */
@@ -166,14 +164,8 @@ async function exchange<T, B>(
 /**
  * Calls a route that answers JSON lines, and passes each on as it comes. Rejects with CliError, also if the answer breaks off.
  */
-export async function* callForLines<T>(command: Command, route: AdminRoute, schema: z.ZodType<T>): AsyncGenerator<T> {
-  const lineOf = (base: string, line: string): T => {
-    const document = parseJson(line);
-    const parsed = schema.safeParse(document);
-    if (document !== undefined && parsed.success) return parsed.data;
-    throw refusalOf(base, 200, null);
-  };
-  const { base, response } = await request(command, route, { timeoutMs: LINES_TIMEOUT_MS, accept: JSON_LINES });
+export async function* callForLines(command: Command, route: AdminRoute): AsyncGenerator {
+  const { base, response } = await request(command, route, { timeoutMs: LINES_TIMEOUT_MS });
   if (response.status !== 200) throw refusalOf(base, response.status, parseJson(await wholeText(base, response)));
   let rest = '';
   for await (const chunk of textOf(base, response)) {
@@ -185,6 +177,12 @@ export async function* callForLines<T>(command: Command, route: AdminRoute, sche
     }
   }
   if (rest !== '') yield lineOf(base, rest);
+}
+
+function lineOf(base: string, line: string): unknown {
+  const parsed = parseJson(line);
+  if (parsed === undefined) throw new AdminCallError(200, notAListener(base, ''), ADDRESS_ADVICE);
+  return parsed;
 }
 
 async function* textOf(base: string, response: Response): AsyncGenerator<string> {
@@ -206,13 +204,7 @@ async function wholeText(base: string, response: Response): Promise<string> {
 async function request<B>(
   command: Command,
   { method, path }: Pick<AdminRoute, 'method' | 'path'>,
-  {
-    params = {},
-    query = new URLSearchParams(),
-    body,
-    timeoutMs = TIMEOUT_MS,
-    accept = 'application/json',
-  }: CallParts<B>,
+  { params = {}, query = new URLSearchParams(), body, timeoutMs = TIMEOUT_MS }: CallParts<B>,
 ): Promise<{ readonly base: string; readonly response: Response }> {
   const { base } = adminAddress(command);
   const operator = operatorOf(command);
@@ -222,7 +214,6 @@ async function request<B>(
     const response = await directFetch(`${base}${place}${query.size === 0 ? '' : `?${query.toString()}`}`, {
       method,
       headers: {
-        accept,
         ...(token === null ? {} : { authorization: `Bearer ${token}` }),
         ...(operator === null ? {} : { [OPERATOR_HEADER]: operator }),
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
@@ -251,11 +242,14 @@ function refusalOf(base: string, status: number, document: unknown): AdminCallEr
   const isError = status >= 300;
   if (!isError || !refusal.success) {
     const found = isError ? `: status ${status}` : ', or is one of another version';
-    const finding = `The server at ${base} is not an admin listener of evalgate${found}.`;
-    return new AdminCallError(status, finding, ADDRESS_ADVICE);
+    return new AdminCallError(status, notAListener(base, found), ADDRESS_ADVICE);
   }
   const tokenAdvice = 'Set ADMIN_TOKEN, or ADMIN_TOKEN_FILE, to a token that the gateway was started with.';
   return new AdminCallError(status, inOurWords(refusal.data.error.message), status === 401 ? tokenAdvice : null);
+}
+
+function notAListener(base: string, found: string): string {
+  return `The server at ${base} is not an admin listener of evalgate${found}.`;
 }
 
 /** Refusals name endpoints and parameters of the listener, for which the command line has commands and options. */

@@ -1,6 +1,7 @@
 /** A route that is answered from the cache: a page of a list, one record, or a part of it. The handler of both surfaces. */
 import { Derivation, type Entry } from '../cache/entry.ts';
-import { type CacheRead, type Reader, type ReadOutcome, sortedWorkspaces } from '../cache/reader.ts';
+import { workspaceSetOf } from '../cache/address.ts';
+import type { CacheRead, Reader, ReadOutcome } from '../cache/reader.ts';
 import { cacheRequest } from '../cache/request.ts';
 import type { EvaluationPage, EvaluationRecord } from '../domain/records.ts';
 import type { CachedResource, RecordParams } from '../upstream/resources.ts';
@@ -143,7 +144,7 @@ export function listRequest(
 ): ListRequest {
   const offset = Math.min((page - 1) * pageSize, MAX_OFFSET);
   const params = {
-    workspaceIds: sortedWorkspaces(workspaceIds),
+    workspaceIds: workspaceSetOf({ workspaceIds }).ids,
     search: search?.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase()) ?? null,
     scorecardId,
     offset,

@@ -71,7 +71,7 @@ export const auditSchema = z.object({
 });
 
 /** A key with everything but its hash. A newer gateway may know more scopes. */
-export const keySchema = z
+const keySchema = z
   .object({
     keyId: text,
     name: text,
@@ -249,8 +249,7 @@ const copySchema = z
   .object({
     state: text,
     answer: z.enum(['found', 'absent']),
-    visible: z.boolean().nullable(),
-    audience: z.array(text).nullable(),
+    owner: text,
     ageMs: number.nullable(),
     ttlMs: number,
     filledAt: text,
@@ -272,11 +271,11 @@ export const explanationSchema = z.object({
   workspaces: z.array(text).nullable(),
   at: text,
   key: text,
+  owners: z.array(text),
   class: text,
   next: z.object({ text, from: textOrNull, store: text, miss: textOrNull }),
   memory: copySchema.nullable(),
   redis: z.object({ state: text, entry: copySchema.extend({ keptForMs: number.nullable() }).nullable() }),
-  knownForeign: z.boolean(),
   flight: z.object({ since: textOrNull, leaseLeftMs: number.nullable(), justFailed: z.boolean() }),
   lastMiss: z.object({ reason: text, at: text }).nullable(),
   evicted: z.boolean(),

@@ -166,8 +166,7 @@ export const ROUTES = {
     method: 'GET',
     path: '/api/keys',
     roles: KEY_READERS,
-    summary:
-      'the API keys that were issued, in pages, without their secrets; with the header `Accept: application/x-ndjson` all of them, as JSON lines in no order',
+    summary: 'the API keys that were issued, in pages, without their secrets',
     query: z.strictObject({
       limit: limit(1000, 100),
       cursor: placeInList.optional().describe('the nextCursor of the page before'),

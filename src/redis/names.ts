@@ -60,15 +60,22 @@ export const registryKey = (...parts: readonly string[]): string => taggedKey('k
 /** Who changed what: a list, newest first. */
 export const auditKey = (): string => `${PREFIX}audit`;
 
-export interface EntryNames {
-  readonly entry: string;
+/** All that there is of one key, in one slot. A set is named by the workspaces in it. */
+export interface CacheKeyNames {
+  /** The copy of that owner: a workspace or, for a list, a set of them. */
+  readonly copy: (owner: string) => string;
   /** That there is none for a set of workspaces. */
-  readonly negative: (workspaceSet: string) => string;
-  /** Held by the process that asks the store for that audience. */
-  readonly lease: (audience: string) => string;
+  readonly negative: (set: string) => string;
+  /** By owner, whether there is a copy, or when its copies ended. */
+  readonly owners: string;
+  /** Held by the process that asks the store for that set. */
+  readonly lease: (set: string) => string;
   /** How its last call failed. */
-  readonly failure: (audience: string) => string;
+  readonly failure: (set: string) => string;
 }
+
+const COPY = '}:copy-';
+const ABSENT = '}:absent-';
 
 /** Names of cached answers. They hold which store the answers are of, so that two stores over one Redis never mix. */
 export class CacheNames {
@@ -79,21 +86,27 @@ export class CacheNames {
     this.#store = store;
   }
 
-  /** The entry of one answer, which all readers share. */
-  entry(cacheKey: string): string {
-    return taggedKey(`cache-${this.#store}-${cacheKey}`);
+  of(cacheKey: string): CacheKeyNames {
+    const tag = taggedKey(`cache-${this.#store}-${cacheKey}`);
+    const beside = (part: string): string => `${tag}:${escaped(part)}`;
+    return {
+      copy: (owner) => beside(`copy-${owner}`),
+      negative: (set) => beside(`absent-${set}`),
+      owners: beside('owners'),
+      lease: (set) => beside(`lease-${set}`),
+      failure: (set) => beside(`failure-${set}`),
+    };
   }
 
-  /** Everything that belongs to one key, all in the slot of its entry. */
-  of(cacheKey: string): EntryNames {
-    const entry = this.entry(cacheKey);
-    const beside = (part: string): string => `${entry}:${escaped(part)}`;
-    return {
-      entry,
-      negative: (workspaceSet) => beside(`absent-${workspaceSet}`),
-      lease: (audience) => beside(`lease-${audience}`),
-      failure: (audience) => beside(`failure-${audience}`),
-    };
+  /** The owner in the name of a copy, and the name of its key's owners; null for any other name. */
+  static copyIn(name: string): { readonly owner: string; readonly owners: string } | null {
+    const at = name.indexOf(COPY);
+    return at < 0 ? null : { owner: name.slice(at + COPY.length), owners: `${name.slice(0, at)}}:owners` };
+  }
+
+  /** Whether it is the name of a copy or of a negative entry: leases, failures and owners lie beside them. */
+  static isEntry(name: string): boolean {
+    return name.includes(COPY) || name.includes(ABSENT);
   }
 
   /** With it begin the names of all entries, and of everything beside them. */
@@ -101,9 +114,9 @@ export class CacheNames {
     return `${PREFIX}{cache-${this.#store}-`;
   }
 
-  /** Matches the names of all entries, and of nothing beside them (Redis's glob syntax). */
-  get entryPattern(): string {
-    return `${this.entryPrefix}*}`;
+  /** Matches the names of all entries, and of what lies beside them (Redis's glob syntax), of keys of that version. */
+  entryPattern(version: string): string {
+    return `${this.entryPrefix}${escaped(version)}%3a*`;
   }
 
   /** Where ends of flights are announced. Channels know no database numbers, so the number is part of the name. */

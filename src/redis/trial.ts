@@ -30,6 +30,9 @@ return 1
 
 const CACHE = `
 call('HSTRLEN', key, 'body')
+call('HGETALL', key)
+call('HVALS', key)
+call('HDEL', key, 'field')
 call('TYPE', key)
 call('SCAN', 0, 'COUNT', 1)
 call('UNLINK', key)
@@ -42,6 +45,7 @@ call('HSETNX', key, 'other', '1')
 call('HLEN', key)
 call('HEXISTS', key, 'field')
 call('HINCRBY', key, 'field', 1)
+call('HSETNX', key, 'other', '1')
 call('HSCAN', key, 0)
 call('HDEL', key, 'field')
 call('DEL', key)

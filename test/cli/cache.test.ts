@@ -227,11 +227,12 @@ describe('explain', () => {
     await cache('ttl', 'set', 'list', '--error', '2h');
     gateway.clock.advance(65_000);
     const { stdout } = await explain();
-    expect(cellsOf(stdout).slice(1, 10)).toEqual([
+    expect(cellsOf(stdout).slice(1, 11)).toEqual([
       [''],
       ['Path', CALLS],
       ['Route', '/v2/calls'],
       ['Key', expect.stringMatching(/list/)],
+      ['Copies of', WORKSPACE_A],
       ['Times', 'class list: fresh 30s, stale 5m, error 2h (set), set by anonymous'],
       ['Last miss here', `never-seen, at ${NOW}`],
       ['In flight', 'nothing'],
@@ -244,7 +245,7 @@ describe('explain', () => {
     expect(stdout).toMatch(
       /\n\nThe first read after FRESH UNTIL starts a background refresh; jitter set FRESH UNTIL .* earlier\.\n/,
     );
-    expect(stdout).toMatch(/\nTags: .*class:list.*\n$/);
+    expect(stdout).toMatch(new RegExp(`\\nTags: .*class:list.*\\nFiled under ${WORKSPACE_A}\\.\\n$`));
   });
 
   test('tells of a soft purge, of maintenance and of a call in flight', async () => {

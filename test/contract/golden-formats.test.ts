@@ -14,7 +14,7 @@ import { startRedis } from '../support/redis.ts';
 
 const WITHIN = { timeout: 10_000, interval: 5 };
 const CALL = `/v2/calls/${EVALUATION_ID}`;
-const ENTRY = `evalgate:{cache-<store>-v2%3a%7bevaluation%3a${EVALUATION_ID}%7d}`;
+const KEY = `evalgate:{cache-<store>-v3%3a%7bevaluation%3a${EVALUATION_ID}%7d}`;
 const CHANNEL = 'evalgate:channel:cache:<store>:0:flights';
 
 const clock = new ManualClock();
@@ -67,17 +67,19 @@ async function published(count: number): Promise<readonly string[]> {
 }
 
 const POSITION = '"position":{"history":"<uuid>","sequence":<number>}';
-const TIMES = '"filledAtMs":1768478400000,"fetchedAtMs":1768478400000';
-const ABOUT = `{"format":2,"key":"v2:{evaluation:${EVALUATION_ID}}","kind":"evaluation",${TIMES}`;
+const TIMES = '"requestedAtMs":1768478400000,"receivedAtMs":1768478400000';
+const ABOUT = `{"format":3,"key":"v3:{evaluation:${EVALUATION_ID}}","owner":"${WORKSPACE_A}","kind":"evaluation",${TIMES}`;
+/** What the list of a key's owners holds of one whose copies have ended. */
+const ENDED = '1768478400000';
 const NEGATIVE = {
   meta: `${ABOUT},"tags":["all","class:evaluation","class:notFound","evaluation:${EVALUATION_ID}"],${POSITION},"answer":{"kind":"absent","code":"NOT_FOUND"}}`,
   body: '',
 };
-/** The message of a call for the readers of that workspace; copies from before `filledAtMs` were replaced. */
-const stored = (filledAtMs: number, workspaceId: string | null): string =>
-  `${CHANNEL} {"end":"stored","sender":"<uuid>","key":"v2:{evaluation:${EVALUATION_ID}}","audience":"${WORKSPACE_A}","filledAtMs":${filledAtMs},"workspaceId":${JSON.stringify(workspaceId)}}`;
+/** The message that a call for the readers of that workspace has ended. */
+const ended = (filed: object | null): string =>
+  `${CHANNEL} {"sender":"<uuid>","filed":${JSON.stringify(filed)},"key":"v3:{evaluation:${EVALUATION_ID}}","set":"${WORKSPACE_A}"}`;
 
-test('an entry, and the message that it was stored', async () => {
+test('a copy under its workspace, the list of its key, and the message that it was filed', async () => {
   gateway.store.put({ evaluations: [anEvaluation()] });
   expect((await gateway.get(CALL, { key })).status).toBe(200);
   const body = JSON.stringify(anEvaluation());
@@ -85,17 +87,18 @@ test('an entry, and the message that it was stored', async () => {
   const tags = `["all","class:evaluation","evaluation:${EVALUATION_ID}","workspace:${WORKSPACE_A}","scorecard:sc_1"]`;
   const answer = `{"kind":"found","etag":<etag>,"bytes":${bytes},"coding":"identity","decodedBytes":${bytes}}`;
   expect(await held()).toEqual({
-    [ENTRY]: { meta: `${ABOUT},"tags":${tags},${POSITION},"answer":${answer}}`, body },
+    [`${KEY}:copy-${WORKSPACE_A}`]: { meta: `${ABOUT},"tags":${tags},${POSITION},"answer":${answer}}`, body },
+    [`${KEY}:owners`]: { [WORKSPACE_A]: 'copy' },
   });
-  expect(await published(1)).toEqual([stored(1768478400000, WORKSPACE_A)]);
+  expect(await published(1)).toEqual([ended({ owner: WORKSPACE_A, requestedAtMs: 1768478400000 })]);
 });
 
 test('a record from 16 KiB of JSON on is compressed with Zstandard', async () => {
   const text = 'Riley: hello there\n'.repeat(1000);
   gateway.store.put({ transcripts: [aTranscript({ body: text })] });
   expect((await gateway.get(`${CALL}/transcript`, { key })).status).toBe(200);
-  const [name = ''] = await raw.keys('evalgate:{cache-*');
-  expect(golden(name)).toBe(ENTRY.replace('evaluation', 'transcript'));
+  const [name = ''] = await raw.keys('evalgate:{cache-*}:copy-*');
+  expect(golden(name)).toBe(`${KEY.replace('evaluation', 'transcript')}:copy-${WORKSPACE_A}`);
   const record = JSON.stringify(aTranscript({ body: text }));
   const bytes = Buffer.byteLength(record);
   expect(golden((await raw.hget(name, 'meta')) ?? '')).toContain(
@@ -105,27 +108,34 @@ test('a record from 16 KiB of JSON on is compressed with Zstandard', async () =>
   expect(zstdDecompressSync(body ?? Buffer.alloc(0)).toString()).toBe(record);
 });
 
-test('an absence: a negative entry for the workspace that was asked for, and one that keeps older copies away', async () => {
+test('an absence: a negative entry for the workspace that was asked for, and when its copies ended', async () => {
   gateway.store.evaluations.delete(EVALUATION_ID);
   expect((await gateway.get(CALL, { key })).status).toBe(404);
-  expect(await held()).toEqual({ [ENTRY]: NEGATIVE, [`${ENTRY}:absent-${WORKSPACE_A}`]: NEGATIVE });
-  expect(await published(1)).toEqual([stored(1768478400000, null)]);
+  expect(await held()).toEqual({
+    [`${KEY}:absent-${WORKSPACE_A}`]: NEGATIVE,
+    [`${KEY}:owners`]: { [WORKSPACE_A]: ENDED },
+  });
+  expect(await published(1)).toEqual([ended(null)]);
 });
 
-test('a record of another workspace leaves the same negative entry, and replaces no copy', async () => {
+test('a record of another workspace leaves the same', async () => {
   gateway.store.put({ evaluations: [anEvaluation({ workspaceId: WORKSPACE_B })] });
   expect((await gateway.get(CALL, { key })).status).toBe(404);
-  expect(await held()).toEqual({ [`${ENTRY}:absent-${WORKSPACE_A}`]: NEGATIVE });
-  expect(await published(1)).toEqual([
-    `${CHANNEL} {"end":"released","sender":"<uuid>","key":"v2:{evaluation:${EVALUATION_ID}}","audience":"${WORKSPACE_A}"}`,
-  ]);
+  expect(await held()).toEqual({
+    [`${KEY}:absent-${WORKSPACE_A}`]: NEGATIVE,
+    [`${KEY}:owners`]: { [WORKSPACE_A]: ENDED },
+  });
+  expect(await published(1)).toEqual([ended(null)]);
 });
 
 test('several workspaces are named by the SHA-256 of their sorted list, in base64url', async () => {
   gateway.store.evaluations.delete(EVALUATION_ID);
   const other = await gateway.issueKey({ workspaceIds: [WORKSPACE_B, WORKSPACE_A] });
   expect((await gateway.get(CALL, { key: other })).status).toBe(404);
-  expect(Object.keys(await held())).toEqual([ENTRY, `${ENTRY}:absent-8SY6A82yvkC1TfU99wYCoOn8x_jfThcViRu_DpLYP08`]);
+  expect(Object.keys(await held())).toEqual([
+    `${KEY}:absent-8SY6A82yvkC1TfU99wYCoOn8x_jfThcViRu_DpLYP08`,
+    `${KEY}:owners`,
+  ]);
 });
 
 test('a lease, and a failure that is remembered for a second', async () => {
@@ -135,7 +145,7 @@ test('a lease, and a failure that is remembered for a second', async () => {
   const before = gateway.store.calls();
   const reading = gateway.get(CALL, { key });
   await gateway.store.waitForCalls(before + 1);
-  expect(await held()).toEqual({ [`${ENTRY}:lease-${WORKSPACE_A}`]: '<uuid>' });
+  expect(await held()).toEqual({ [`${KEY}:lease-${WORKSPACE_A}`]: '<uuid>' });
   const [lease = ''] = await raw.keys('evalgate:{cache-*');
   expect(await raw.pttl(lease)).toBeGreaterThan(0);
   expect(await raw.pttl(lease)).toBeLessThanOrEqual(2000);
@@ -143,13 +153,11 @@ test('a lease, and a failure that is remembered for a second', async () => {
   expect((await reading).status).toBe(500);
   recover();
   const failure = '{"kind":"errorStatus","message":<text>,"retryAfterMs":null,"status":503,"workspaceId":null}';
-  expect(await published(1)).toEqual([
-    `${CHANNEL} {"end":"released","sender":"<uuid>","key":"v2:{evaluation:${EVALUATION_ID}}","audience":"${WORKSPACE_A}"}`,
-  ]);
-  expect(await held()).toEqual({ [`${ENTRY}:failure-${WORKSPACE_A}`]: failure });
+  expect(await published(1)).toEqual([ended(null)]);
+  expect(await held()).toEqual({ [`${KEY}:failure-${WORKSPACE_A}`]: failure });
 });
 
-test('the lease of a renewal is named by the workspace of the record', async () => {
+test('the lease of a renewal is that of the workspace of the record', async () => {
   gateway.store.put({ evaluations: [anEvaluation()] });
   const both = await gateway.issueKey({ workspaceIds: [WORKSPACE_B, WORKSPACE_A] });
   expect((await gateway.get(CALL, { key: both })).status).toBe(200);
@@ -158,7 +166,8 @@ test('the lease of a renewal is named by the workspace of the record', async () 
   const before = gateway.store.calls();
   expect((await gateway.get(CALL, { key: both })).status).toBe(200);
   await gateway.store.waitForCalls(before + 1);
-  expect(Object.keys(await held())).toEqual([ENTRY, `${ENTRY}:lease-refresh-${WORKSPACE_A}`]);
+  const copy = [`${KEY}:copy-${WORKSPACE_A}`, `${KEY}:owners`];
+  expect(Object.keys(await held()).toSorted()).toEqual([...copy, `${KEY}:lease-${WORKSPACE_A}`].toSorted());
   gate.release();
-  await vi.waitUntil(async () => Object.keys(await held()).length === 1, WITHIN);
+  await vi.waitUntil(async () => Object.keys(await held()).length === 2, WITHIN);
 });

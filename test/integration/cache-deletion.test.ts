@@ -38,12 +38,13 @@ async function afterRounds(check: () => Promise<void>): Promise<void> {
   });
 }
 
-/** A late write of the copy that Redis holds now, by a process that knows no later purge. */
+/** A late write of all that Redis holds now, by a process that knows no later purge. */
 async function lateWrite(id: string) {
   const raw = await world.raw();
-  const [name = ''] = (await namesOf(id)).filter((one) => one.endsWith('}'));
-  const copy = await raw.dumpBuffer(name);
-  return async () => void (copy !== null && (await raw.restore(name, 0, copy)));
+  const held = await Promise.all((await namesOf(id)).map(async (name) => [name, await raw.dumpBuffer(name)] as const));
+  return async () => {
+    for (const [name, content] of held) if (content !== null) await raw.restore(name, 0, content);
+  };
 }
 
 test('C6: an evaluation is nowhere after its purge: its parts, its not-found entries, nor in any memory', async () => {

@@ -18,7 +18,7 @@ const world = await forFile(World.start('redis', { env: { CACHE_ENCRYPTION_KEYS:
 
 const gatewayWith = (keys: string): Promise<TestGateway> => world.join({ env: { CACHE_ENCRYPTION_KEYS: keys } });
 const entryOf = async ({ subject }: Reader): Promise<string> =>
-  (await world.names(`evalgate:{cache-*${subject.id}*`)).find((name) => name.endsWith('}')) ?? '';
+  (await world.names(`evalgate:{cache-*${subject.id}*`)).find((name) => name.includes('}:copy-')) ?? '';
 
 /** How many copies counted as none at a gateway, for that reason. */
 async function undecryptable(gateway: TestGateway, reason: 'unknown-key' | 'altered'): Promise<number> {
@@ -37,7 +37,7 @@ test('nothing that a record says is readable in Redis, and the other gateway ser
   expect(world.store.requests).toHaveLength(calls);
   const raw = await world.raw();
   const bodies = await Promise.all(
-    (await world.names('evalgate:{cache-*}')).map(async (name) => {
+    (await world.names('evalgate:{cache-*}:copy-*')).map(async (name) => {
       const { meta = Buffer.alloc(0), body: sealed = Buffer.alloc(0) } = await raw.hgetallBuffer(name);
       expect(sealed.length).toBeGreaterThan(28);
       return meta.toString('latin1') + sealed.toString('latin1');
@@ -87,7 +87,7 @@ test.each([
     'the body of another entry',
     (_meta: string, body: Buffer, other: Buffer) => [_meta, other.length > 0 ? other : body],
   ],
-  ['a younger time', (meta: string, body: Buffer) => [meta.replace(/"fetchedAtMs":\d/, '"fetchedAtMs":2'), body]],
+  ['a younger time', (meta: string, body: Buffer) => [meta.replace(/"receivedAtMs":\d/, '"receivedAtMs":2'), body]],
   [
     'a bit turned',
     (meta: string, body: Buffer) => [meta, Buffer.from(body.map((byte, at) => (at === 20 ? byte ^ 1 : byte)))],

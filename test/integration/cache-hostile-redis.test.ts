@@ -17,7 +17,7 @@ const metaSchema = z.looseObject({ key: z.string(), answer: z.looseObject({}) })
 async function entryOf(world: World, reader: Reader) {
   const raw = await world.raw();
   const { key } = await reader.explain(world.here);
-  for (const name of await world.names('evalgate:{cache-*')) {
+  for (const name of await world.names('evalgate:{cache-*}:[ac][bo][sp]*')) {
     const { meta: text = Buffer.alloc(0), body = Buffer.alloc(0) } = await raw.hgetallBuffer(name);
     const meta = metaSchema.parse(JSON.parse(text.toString()));
     if (meta.key === key) return { name, meta, body };

@@ -25,7 +25,7 @@ let prefix: string;
 async function start(settings: string, env: Readonly<Record<string, string>> = {}): Promise<void> {
   world = await World.start('redis', { settings, env, timers });
   await (await world.reader(GET_CALL)).ask();
-  const [name = ''] = await world.names('evalgate:{cache-*}');
+  const [name = ''] = await world.names('evalgate:{cache-*');
   prefix = /^evalgate:\{cache-[^-]+-/.exec(name)?.[0] ?? '';
 }
 

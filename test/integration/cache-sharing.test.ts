@@ -39,9 +39,9 @@ async function createHerd(reader: Reader) {
 
 const TITLE = 'Discovery call with Northwind';
 const namesOf = ({ subject }: Reader): Promise<readonly string[]> => world.names(`evalgate:*${subject.id}*`);
+/** Of the copy of its reader, or of the negative entry. */
 async function nameOf(reader: Reader): Promise<string> {
-  const [name = ''] = await namesOf(reader);
-  return name;
+  return (await namesOf(reader)).find((name) => /\}:(copy|absent)-/.test(name)) ?? '';
 }
 
 const leaseOf = async (reader: Reader): Promise<string> =>
@@ -204,17 +204,15 @@ describe('two gateways share in Redis', () => {
     expect((await bytesSent()) - before).toBeLessThan(body.length / 4);
   });
 
-  test('K6, C4: a record that has moved is gone for its old readers as soon as a new one has read it', async () => {
+  test('K6, C4: a record that has moved is there for its new readers at once, wherever its old ones have a copy', async () => {
     const reader = await world.reader(GET_CALL);
     for (const gateway of world.gateways) await reader.ask(gateway);
     const moved = putSubject(world.store, { ...reader.subject, workspaceId: randomUUID() });
     const owner = await world.readerOf(GET_CALL, moved);
     world.clock.advance(SECOND);
     expect(await owner.ask(world.there)).toMatchObject({ status: 200 });
-    for (const gateway of world.gateways) {
-      await world.eventually(async () => expect((await reader.ask(gateway)).status).toBe(404));
-      expect(await owner.ask(gateway)).toMatchObject({ status: 200, cache: HIT });
-    }
+    for (const gateway of world.gateways) expect(await owner.ask(gateway)).toMatchObject({ status: 200, cache: HIT });
+    expect(owner.calls()).toBe(1);
   });
 
   test('C1: the copy in Redis serves a gateway without one, stale or while the store fails', async () => {
@@ -270,12 +268,12 @@ describe('two gateways share in Redis', () => {
     const hold = world.store.hold();
     world.clock.advance(SOME_TIME_LATER_MS);
     await reader.ask();
-    await world.eventually(async () => expect(await namesOf(reader)).toHaveLength(2));
+    await world.eventually(async () => expect(await namesOf(reader)).toHaveLength(3));
     const names = [...failed, ...(await namesOf(reader))];
     hold.release();
-    expect(new Set(names).size).toBe(3);
+    expect(new Set(names).size).toBe(4);
     expect(new Set(names.map((name) => /\{(.+?)\}/.exec(name)?.[1])).size).toBe(1);
-    const text = JSON.stringify(await (await world.raw()).hgetall(names.at(-1)?.replace(/\}.*$/, '}') ?? ''));
+    const text = JSON.stringify(await (await world.raw()).hgetall(await nameOf(reader)));
     expect(text).toContain(TITLE);
     expect(text).not.toContain(reader.key);
   });
@@ -355,7 +353,7 @@ describe('two gateways share in Redis', () => {
     }
     hold.release();
     expect(await asked).toMatchObject({ status: 200, cache: MISS });
-    expect(await namesOf(reader)).toHaveLength(1);
+    expect(await namesOf(reader)).toHaveLength(2);
   });
 
   test('a gateway that lost its lease overwrites nothing and keeps nothing', async () => {

@@ -167,7 +167,7 @@ describe('times in Redis', () => {
 
   /** Redis's own clock goes on, so how long it keeps an entry is looked up instead of waited for. */
   const keptMs = async (name: string): Promise<number> => (await world.raw()).pttl(name);
-  const entryOf = async ({ subject }: Reader, parts = ''): Promise<string> => {
+  const entryOf = async ({ subject }: Reader, parts = ':copy-*'): Promise<string> => {
     const [name] = await world.names(`evalgate:{cache-*evaluation%3a${subject.id}*}${parts}`);
     return name ?? '';
   };
@@ -177,7 +177,10 @@ describe('times in Redis', () => {
     const [reader, gone] = [await world.reader(GET_CALL), await world.reader(GET_CALL, { isStored: false })];
     const other = await world.reader(GET_RUBRIC);
     for (const gateway of world.gateways) for (const each of [reader, gone, other]) await each.ask(gateway);
-    const [entry, rubric] = [await entryOf(reader), (await world.names(`*${other.subject.scorecardId}*`))[0] ?? ''];
+    const [entry, rubric] = [
+      await entryOf(reader),
+      (await world.names(`*${other.subject.scorecardId}*:copy-*`))[0] ?? '',
+    ];
     const absence = await entryOf(gone, ':absent-*');
     const before = await keptMs(rubric);
     expect([await keptMs(entry), await keptMs(absence)].every((ms) => ms > 0 && ms <= 31 * SECOND)).toBe(true);

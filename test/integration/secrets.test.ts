@@ -84,7 +84,7 @@ async function secretsLine(gateway: GatewayProcess) {
 function keyIdOf(path: string): Promise<string | undefined> {
   return withClient(redis.url, async (client) => {
     const names = await namesIn(client, `evalgate:{cache-*${path.split('/').at(-1)}*`);
-    const meta = await client.hget(names.find((name) => name.endsWith('}')) ?? '', 'meta');
+    const meta = await client.hget(names.find((name) => name.includes('}:copy-')) ?? '', 'meta');
     return /"keyId":"(\w+)"/.exec(meta ?? '')?.[1];
   });
 }

@@ -141,7 +141,7 @@ const CHUNK = 1000;
 async function fill({ fleet }: World): Promise<void> {
   await withClient(fleet.redis.url, async (client) => {
     const names = await namesIn(client, `evalgate:{cache-*evaluation*${ID}*}`);
-    const name = names.find((one) => one.endsWith('}')) ?? '';
+    const name = names.find((one) => one.includes('}:copy-')) ?? '';
     const meta = await client.hget(name, 'meta');
     if (meta === null) throw new Error(`Redis holds no entry of ${ID}.`);
     const prefix = name.slice(0, name.lastIndexOf('}')).concat('_');

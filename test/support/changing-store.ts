@@ -107,6 +107,7 @@ export class ChangingStore {
       fetch: this.#fetch,
       memory: new MemoryTier({ maxBytes: 1e9, clock }),
       sharedCache: UNSHARED,
+      announceMoved: async () => {},
       ttl: this.ttl,
       purges: purgesAlone(clock),
       maintenance: { current: () => null },

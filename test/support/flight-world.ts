@@ -6,26 +6,26 @@ import { setImmediate } from 'node:timers/promises';
 import type { FetchOptions } from '../../src/upstream/store.ts';
 import type { StoreError } from '../../src/upstream/store-error.ts';
 import type { CacheListener } from '../../src/cache/events.ts';
-import { Copies, type ReadThroughParts } from '../../src/cache/copies.ts';
-import { type StoredEntry, workspaceIn } from '../../src/cache/entry.ts';
+import { addressText, ownersIn, workspaceSetOf, type WorkspaceSet } from '../../src/cache/address.ts';
+import type { ReadThroughParts } from '../../src/cache/copies.ts';
+import type { StoredEntry } from '../../src/cache/entry.ts';
 import { Flights } from '../../src/cache/flights.ts';
 import { MemoryTier } from '../../src/cache/memory-tier.ts';
-import { purgesAlone } from './purges.ts';
 import { ReadThrough } from '../../src/cache/read-through.ts';
-import { type Reader, workspaceSetOf } from '../../src/cache/reader.ts';
+import type { Reader } from '../../src/cache/reader.ts';
 import { recordRequest } from '../../src/cache/request.ts';
 import {
-  type Completed,
+  type Backfilled,
   type Completion,
   type FlightFailure,
   type Following,
   type Lease,
-  type LeaseAttempt,
-  type LeaseRequest,
-  type Shared,
+  type Look,
+  type Looked,
   type SharedCache,
   UNSHARED,
 } from '../../src/cache/shared-cache.ts';
+import { purgesAlone } from './purges.ts';
 import type { CacheClass, CacheTtl } from '../../src/cache/ttl-policy.ts';
 import type { Clock } from '../../src/time/clock.ts';
 import type { Timers } from '../../src/time/timers.ts';
@@ -79,8 +79,11 @@ interface Held {
 /** What all processes share: the rules of the scripts in redis/leases.ts and redis/redis-shared-cache.ts, in plain code. */
 export class FakeRedis {
   readonly time: FakeTime;
-  readonly entries = new Map<string, StoredEntry>();
+  /** By address. */
+  readonly copies = new Map<string, StoredEntry>();
   readonly negatives = new Map<string, StoredEntry>();
+  /** By address: when the copies there ended. */
+  readonly ended = new Map<string, number>();
   readonly leases = new Map<string, Held>();
   readonly failures = new Map<string, { readonly failure: FlightFailure; readonly untilMs: number }>();
   readonly processes: FakeSharedCache[] = [];
@@ -89,21 +92,38 @@ export class FakeRedis {
     this.time = time;
   }
 
-  /** What is kept for a reader, and when it was replaced by something that is not for it. */
-  shared(key: string, reader: Pick<Reader, 'workspaceIds'>): Shared {
-    const entry = this.entries.get(key) ?? null;
-    const isOwn = entry !== null && reader.workspaceIds.includes(workspaceIn(entry) ?? '');
-    return {
-      entry: isOwn ? entry : null,
-      replacedAtMs: entry === null || isOwn ? null : entry.entry.requestedAtMs,
-      negative: this.negatives.get(`${key} ${workspaceSetOf(reader)}`) ?? null,
-    };
+  /** The copy of the tests' record that is filed under that workspace. */
+  copyOf(owner: string): StoredEntry | undefined {
+    return this.copies.get(addressText({ key: REQUEST.key, owner }));
   }
 
-  publish(sender: FakeSharedCache, name: string, key: string, entry: StoredEntry | null): void {
+  /** The last answer that there is for readers of that set. */
+  newestFor({ kind, key, set }: Look): StoredEntry | null {
+    const own = ownersIn(kind, set).map((owner) => this.copies.get(addressText({ key, owner })));
+    return [...own, this.negatives.get(addressText({ key, owner: set.name }))].reduce<StoredEntry | null>(
+      (newest, one) =>
+        one === undefined || (newest?.entry.requestedAtMs ?? -1) >= one.entry.requestedAtMs ? newest : one,
+      null,
+    );
+  }
+
+  /** Returns the owners that had a copy. */
+  endOthers({ kind, key, set }: Look, { owner, entry }: StoredEntry): readonly string[] {
+    const isFound = entry.answer.kind === 'found';
+    return ownersIn(kind, set).filter((each) => {
+      const address = addressText({ key, owner: each });
+      const present = this.copies.get(address);
+      const isNewer = (present?.entry.requestedAtMs ?? 0) > entry.requestedAtMs;
+      if ((isFound && each === owner) || isNewer) return false;
+      this.ended.set(address, entry.requestedAtMs);
+      return this.copies.delete(address);
+    });
+  }
+
+  publish(sender: FakeSharedCache, name: string, key: string, filed: StoredEntry | null): void {
     for (const process of this.processes) {
-      const stored = { filledAtMs: entry?.entry.requestedAtMs ?? 0, workspaceId: entry && workspaceIn(entry) };
-      if (process !== sender) process.memory.deleteOlder(key, stored);
+      if (process !== sender && filed !== null)
+        process.memory.deleteOlder({ key, owner: filed.owner }, filed.entry.requestedAtMs);
       process.wake(name);
     }
   }
@@ -113,12 +133,12 @@ export class FakeSharedCache implements SharedCache {
   readonly memory: MemoryTier;
   /** Its commands reject while it is set. */
   failing: readonly string[] = [];
-  /** While set, grants of leases are held back. */
-  grants: { readonly grant: () => void }[] | null = null;
-  /** While set, answers to questions for leases are held back on their way. */
+  /** While set, looks for leases are held back. */
+  looks: { readonly go: () => void }[] | null = null;
+  /** While set, answers to looks for leases are held back on their way. */
   answers: { readonly arrive: () => void }[] | null = null;
   isPaused = false;
-  readonly acquired: LeaseRequest[] = [];
+  readonly asked: Look[] = [];
   readonly #redis: FakeRedis;
   readonly #followers = new Map<string, Set<() => void>>();
 
@@ -136,52 +156,44 @@ export class FakeSharedCache implements SharedCache {
     if (!this.isPaused) for (const wake of this.#followers.get(name) ?? []) wake();
   }
 
-  async lookUp(key: string, reader: Pick<Reader, 'workspaceIds'>): Promise<Shared> {
-    this.#failIf('lookUp');
-    return this.#redis.shared(key, reader);
-  }
-
-  async backfill(): Promise<void> {
+  async backfill(): Promise<readonly Backfilled[]> {
     this.#failIf('backfill');
+    return [];
   }
 
-  async acquire(request: LeaseRequest): Promise<LeaseAttempt> {
-    this.acquired.push(request);
-    const { grants } = this;
-    if (grants !== null) await new Promise<void>((grant) => grants.push({ grant }));
-    this.#failIf('acquire');
-    const attempt = this.#attempt(request);
+  async look(look: Look): Promise<Looked> {
+    this.asked.push(look);
+    const { looks } = this;
+    if (looks !== null) await new Promise<void>((go) => looks.push({ go }));
+    this.#failIf('look');
+    const looked = this.#looked(look);
     const { answers } = this;
     if (answers !== null) await new Promise<void>((arrive) => answers.push({ arrive }));
-    return attempt;
+    return looked;
   }
 
-  #attempt(request: LeaseRequest): LeaseAttempt {
-    const { key, audience, reader, newerThanMs } = request;
+  #looked(look: Look): Looked {
+    const { key, set, seenAtMs, isLeaseWanted } = look;
     const { time, leases, failures } = this.#redis;
-    const name = `${key} ${audience}`;
-    const seenMs = newerThanMs ?? -1;
-    const newer = (stored: StoredEntry | null) =>
-      stored !== null && stored.entry.requestedAtMs > seenMs ? stored : null;
-    const shared = this.#redis.shared(key, reader);
-    const found = { ...shared, entry: newer(shared.entry), negative: newer(shared.negative) };
-    const times = [found.entry, found.negative].flatMap((stored) =>
-      stored === null ? [] : [stored.entry.requestedAtMs],
-    );
-    if (times.length > 0) return { status: 'found', found, newestMs: Math.max(...times) };
+    const name = `${key} ${set.name}`;
+    const newest = this.#redis.newestFor(look);
+    if (newest !== null && newest.entry.requestedAtMs > (seenAtMs ?? -1)) {
+      return { status: 'found', answer: newest, seenAtMs: newest.entry.requestedAtMs };
+    }
     const failed = failures.get(name);
     if (failed !== undefined && failed.untilMs > time.nowMs()) return { status: 'failed', failure: failed.failure };
+    if (!isLeaseWanted) return { status: 'nothing' };
     const held = leases.get(name);
     const leftMs = (held?.lapsesAtMs ?? 0) - time.nowMs();
     if (leftMs > 0) return { status: 'taken', leaseLeftMs: leftMs };
     const own = { owner: this, lapsesAtMs: time.nowMs() + LEASE_MS };
     leases.set(name, own);
     this.#renewLater(name, own);
-    return { status: 'acquired', lease: this.#lease(request, own) };
+    return { status: 'leased', lease: this.#lease(look, own) };
   }
 
-  follow(key: string, audience: string): Following {
-    const name = `${key} ${audience}`;
+  follow(key: string, { name: set }: WorkspaceSet): Following {
+    const name = `${key} ${set}`;
     let hasEnded = false;
     let resolve: (() => void) | null = null;
     const wake = (): void => {
@@ -212,31 +224,28 @@ export class FakeSharedCache implements SharedCache {
     });
   }
 
-  #lease({ key, audience, reader }: LeaseRequest, own: Held): Lease {
-    const name = `${key} ${audience}`;
-    const { time, leases, failures, entries, negatives } = this.#redis;
+  #lease(look: Look, own: Held): Lease {
+    const { key, set } = look;
+    const name = `${key} ${set.name}`;
+    const { time, leases, failures, copies, negatives, ended } = this.#redis;
     const end = (): boolean => {
       const isHeld = leases.get(name) === own && own.lapsesAtMs > time.nowMs();
       if (isHeld) leases.delete(name);
       return isHeld;
     };
     return {
-      complete: async ({ entry, negative }: Completed): Promise<Completion> => {
+      complete: async (answer): Promise<Completion> => {
         this.#failIf('complete');
-        if (!end()) return 'lost';
-        const present = entries.get(key);
-        const isOvertaken = entry !== null && (present?.entry.requestedAtMs ?? 0) > entry.entry.requestedAtMs;
-        if (entry !== null && !isOvertaken) entries.set(key, entry);
-        if (negative !== null) negatives.set(`${key} ${workspaceSetOf(reader)}`, negative);
-        const isEnded =
-          entry === null &&
-          present !== undefined &&
-          negative !== null &&
-          reader.workspaceIds.includes(workspaceIn(present) ?? '') &&
-          present.entry.requestedAtMs <= negative.entry.requestedAtMs;
-        if (isEnded) entries.set(key, negative);
-        this.#redis.publish(this, name, key, isOvertaken ? null : isEnded ? negative : entry);
-        return isOvertaken ? 'overtaken' : 'stored';
+        if (!end()) return { status: 'lost', ended: [] };
+        const { requestedAtMs } = answer.entry;
+        const address = addressText({ key, owner: answer.owner });
+        const isFound = answer.entry.answer.kind === 'found';
+        const lastMs = Math.max(copies.get(address)?.entry.requestedAtMs ?? 0, ended.get(address) ?? 0);
+        const isOvertaken = isFound && lastMs > requestedAtMs;
+        if (!isOvertaken) (isFound ? copies : negatives).set(address, answer);
+        const others = this.#redis.endOthers(look, answer);
+        this.#redis.publish(this, name, key, isFound && !isOvertaken ? answer : null);
+        return { status: isOvertaken ? 'overtaken' : 'stored', ended: others };
       },
       fail: async (failure) => {
         this.#failIf('fail');
@@ -279,6 +288,7 @@ export class FlightWorld {
   readonly redis = new FakeRedis(this.time);
   readonly purges = purgesAlone(this.time);
   readonly calls: StoreCall[] = [];
+  journalFails = false;
   readonly ttl: Partial<Record<CacheClass, CacheTtl>> = {};
 
   /** A process of the gateway; `alone`: without Redis. */
@@ -301,6 +311,10 @@ export class FlightWorld {
       },
       memory,
       sharedCache: alone ? UNSHARED : shared,
+      announceMoved: async ({ key, workspaces, requestedAtMs }) => {
+        if (this.journalFails) throw new Error('the journal fails');
+        for (const process of this.redis.processes) process.memory.end(key, workspaces, requestedAtMs);
+      },
       ttl: { of: (name) => this.ttl[name] ?? (name === 'notFound' ? NOT_FOUND_TTL : DEFAULT_TTL) },
       purges: this.purges,
       maintenance: { current: () => null },
@@ -309,7 +323,7 @@ export class FlightWorld {
       events,
       maxWaitMs: MAX_WAIT_MS,
     };
-    return { cache: new ReadThrough(parts), flights: new Flights(parts, new Copies(parts)), memory, shared, seen };
+    return { cache: new ReadThrough(parts), flights: new Flights(parts), memory, shared, seen };
   }
 
   /** Lets everything happen that waits for nothing but itself. */
@@ -352,4 +366,11 @@ let readers = 0;
 export function aReader(...workspaceIds: string[]): Reader {
   readers += 1;
   return { requestId: `reader-${readers}`, workspaceIds };
+}
+
+/** What a flight is asked for, on behalf of such a reader, who has no copy. */
+export function aTask(...workspaceIds: string[]) {
+  const reader = aReader(...workspaceIds);
+  const set = workspaceSetOf(reader);
+  return { request: REQUEST, reader, set, previous: null, seenAtMs: null, isBackground: false };
 }

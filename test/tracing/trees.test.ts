@@ -242,14 +242,13 @@ describe('with Redis', () => {
   test('a miss shows what was asked of Redis, and in which order', async () => {
     await gateway.get(REPORT, { key });
 
-    expect(await collector.trees(1, 8)).toEqual([
+    expect(await collector.trees(1, 7)).toEqual([
       lines(
         `server GET ${ROUTE}`,
         '  client HGET key',
         '  client EVALSHA quota',
         '  client EVALSHA look-up',
         '  internal flight evaluation',
-        '    client EVALSHA lease',
         '    client GET /internal/v1/evaluations/{id}',
         '    client EVALSHA entry',
       ),
@@ -260,7 +259,7 @@ describe('with Redis', () => {
       'db.query.summary': 'EVALSHA quota',
       'evalgate.redis': 'state',
     });
-    expect(collector.span('EVALSHA lease').attributes).toMatchObject({ 'evalgate.redis': 'cache' });
+    expect(collector.span('EVALSHA look-up').attributes).toMatchObject({ 'evalgate.redis': 'cache' });
   });
 
   test('K7a: what another set of workspaces has learned of an id adds no step, whether it is foreign or none', async () => {
@@ -275,7 +274,7 @@ describe('with Redis', () => {
     ] as const) {
       expect((await gateway.get(`${path}/${id}`, { key: other })).status).toBe(status);
       // The keys are known from the first time on.
-      const spans = 8 - trees.length;
+      const spans = 7 - trees.length;
       await collector.trees(1, spans);
       collector.clear();
       expect((await gateway.get(`/v1/workspaces/${STRANGER}/reports/${id}`, { key: stranger })).status).toBe(404);
@@ -285,7 +284,6 @@ describe('with Redis', () => {
     const flight = lines(
       '  client EVALSHA look-up',
       '  internal flight evaluation',
-      '    client EVALSHA lease',
       '    client GET /internal/v1/evaluations/{id}',
       '    client EVALSHA entry',
     );
@@ -294,7 +292,7 @@ describe('with Redis', () => {
 
   test('a hit in memory waits for the quota alone', async () => {
     await gateway.get(REPORT, { key });
-    await collector.trees(1, 8);
+    await collector.trees(1, 7);
     collector.clear();
 
     await gateway.get(REPORT, { key });
@@ -325,7 +323,7 @@ describe('with Redis', () => {
   test('a request over the limit is refused by the quota, and the next one without asking Redis', async () => {
     await gateway.get(REPORT, { key });
     await gateway.get(REPORT, { key });
-    await collector.trees(2, 10);
+    await collector.trees(2, 9);
     collector.clear();
 
     await gateway.get(REPORT, { key });
@@ -339,17 +337,16 @@ describe('with Redis', () => {
 
   test('a refresh has what it asked of Redis in its own trace', async () => {
     await gateway.get(REPORT, { key });
-    await collector.trees(1, 8);
+    await collector.trees(1, 7);
     collector.clear();
     clock.advance(STALE_AFTER_MS);
 
     await gateway.get(REPORT, { key });
 
-    // The key is looked up twice: by that clock, nothing has proved lately that no change of it was missed.
-    expect((await collector.trees(2, 8)).at(-1)).toBe(
+    expect((await collector.trees(2, 7)).at(-1)).toBe(
       lines(
         'internal refresh evaluation',
-        '  client EVALSHA lease',
+        '  client EVALSHA look-up',
         '  client GET /internal/v1/evaluations/{id}',
         '  client EVALSHA entry',
       ),
@@ -365,18 +362,17 @@ describe('with Redis', () => {
     const elsewhere = other.get(REPORT, { key });
     await gateway.store.waitForCalls(1);
     const here = gateway.get(REPORT, { key });
-    await collector.until(() => collector.spans.some(({ name }) => name === 'EVALSHA lease'));
+    await collector.until(() => collector.spans.some(({ name }) => name === 'EVALSHA look-up'));
     gate.release();
     await Promise.all([elsewhere, here]);
 
-    expect(await collector.trees(1, 7)).toEqual([
+    expect(await collector.trees(1, 6)).toEqual([
       lines(
         `server GET ${ROUTE}`,
         '  client HGET key',
         '  client EVALSHA quota',
         '  client EVALSHA look-up',
         '  internal flight evaluation',
-        '    client EVALSHA lease',
         '    internal wait for another process',
       ),
     ]);

@@ -58,6 +58,7 @@ export class CacheBackend {
   readonly ttlControl: TtlControl;
   readonly #options: CacheBackendOptions;
   readonly #budget: RedisBudget;
+  readonly #stopMoves: () => void;
   readonly #reports: Readonly<Record<RedisRole, ConnectivityReport>>;
 
   /**
@@ -84,6 +85,9 @@ export class CacheBackend {
     this.purges = new PurgeLog({ journal, clock, onHard: onHardPurge });
     const onChanged = (cacheClass: CacheClass): Promise<void> => this.keepLonger([cacheClass]);
     this.ttlControl = new TtlControl({ journal, policy: ttl, clock, timers, onEnd: onTtlEnd, onChanged });
+    this.#stopMoves = journal.on('moved', ({ key, workspaces, fetchedAtMs }) => {
+      options.memory.end(key, workspaces, fetchedAtMs);
+    });
     this.#budget = new RedisBudget({ ...options, names });
     this.sharedCache = new RedisSharedCache({
       ...options,
@@ -125,6 +129,7 @@ export class CacheBackend {
   close(): void {
     for (const report of Object.values(this.#reports)) report.close();
     this.ttlControl.close();
+    this.#stopMoves();
     this.#budget.close();
     this.sharedCache.close();
   }

@@ -10,12 +10,13 @@ import { RESOURCE_KINDS, type ResourceKind, RESOURCES } from '../../upstream/res
 import type { Absent, Found } from '../../upstream/store.ts';
 import { classOf, Entry, type FetchStamp, type StoredEntry } from '../entry.ts';
 import { type Tagged, tagSchema } from '../purge-log.ts';
-import { isOfKey } from '../request.ts';
+import type { Address } from '../address.ts';
+import { isOfAddress } from '../request.ts';
 import { TTL_NAMES, type TtlPolicy, type TtlState } from '../ttl-policy.ts';
 import { type RecordCipher, UndecryptableError } from './encryption.ts';
 
 /** Goes up with every change that an older release could not read, together with KEY_VERSION in request.ts. */
-const ENTRY_VERSION = 2;
+const ENTRY_VERSION = 3;
 const NO_BYTES = Buffer.alloc(0);
 
 /** Null for what is not JSON of that form. */
@@ -46,13 +47,13 @@ const answerSchema = z.discriminatedUnion('kind', [
   }),
 ]);
 
-/** `filledAtMs` and `fetchedAtMs` are an entry's `requestedAtMs` and `receivedAtMs`, `position` its `epoch`. */
 const metaSchema = z.object({
   format: z.literal(ENTRY_VERSION),
   key: z.string(),
+  owner: z.string(),
   kind: z.enum(RESOURCE_KINDS),
-  filledAtMs: z.int(),
-  fetchedAtMs: z.int(),
+  requestedAtMs: z.int(),
+  receivedAtMs: z.int(),
   tags: z.array(tagSchema).readonly(),
   position: z.object({ history: z.string(), sequence: z.int().nonnegative() }),
   answer: answerSchema,
@@ -62,9 +63,8 @@ type FoundMeta = Extract<Meta['answer'], { kind: 'found' }>;
 type AbsentMeta = Extract<Meta['answer'], { kind: 'absent' }>;
 
 /** The place of an entry in Redis. */
-export interface EntryPlace {
-  readonly key: string;
-  /** The name there of the key's entry; that of a negative entry is not used. */
+export interface EntryPlace extends Address {
+  /** Its name there. */
   readonly name: string;
   readonly cipher: RecordCipher;
 }
@@ -82,11 +82,11 @@ const MAX_META_BYTES = 64 * 1024;
 /** What is kept of an answer is hardly longer than the answer, unless it is of numbers such as 1e20. */
 const MAX_GROWTH = 2;
 
-/** The arguments with which scripts write an entry. Scripts read `filledAtMs`, `fetchedAtMs` and `position` of `meta`. */
+/** The arguments with which scripts write an entry. Scripts read the two times and `position` of `meta`. */
 export type EntryArgs = readonly [meta: string, body: Buffer, keepMs: number];
 
 export async function encodeEntry(
-  { key, name, cipher }: EntryPlace,
+  { key, owner, name, cipher }: EntryPlace,
   stored: StoredEntry,
   ttl: Pick<TtlPolicy, 'stateOf'>,
 ): Promise<EntryArgs> {
@@ -96,9 +96,10 @@ export async function encodeEntry(
   const about = {
     format: ENTRY_VERSION,
     key,
+    owner,
     kind,
-    filledAtMs: entry.requestedAtMs,
-    fetchedAtMs: receivedAtMs,
+    requestedAtMs: entry.requestedAtMs,
+    receivedAtMs,
     tags,
     position: epoch,
   } as const;
@@ -162,28 +163,21 @@ export async function decodeEntry(
   place: EntryReading,
   [metaField, body]: readonly unknown[],
 ): Promise<StoredEntry | null> {
-  const { key } = place;
+  const { key, owner } = place;
   if (!Buffer.isBuffer(metaField)) return null;
   try {
     if (metaField.length > MAX_META_BYTES) throw new RangeError('its metadata are too long');
     const meta = metaField.toString();
-    const {
-      kind,
-      filledAtMs,
-      fetchedAtMs: receivedAtMs,
-      tags,
-      position,
-      answer,
-      ...about
-    } = metaSchema.parse(JSON.parse(meta));
-    if (about.key !== key) throw new RangeError(`it is the entry of ${about.key}`);
+    const { kind, requestedAtMs, receivedAtMs, tags, position, answer, ...about } = metaSchema.parse(JSON.parse(meta));
+    if (about.key !== key || about.owner !== owner)
+      throw new RangeError(`it is the entry of ${about.key} ${about.owner}`);
     if (answer.kind === 'found' && !Buffer.isBuffer(body)) return null;
     const bytes = Buffer.isBuffer(body) ? body : NO_BYTES;
     const read =
       answer.kind === 'absent'
         ? readAbsent(answer, meta, place)
         : await readFound({ kind, answer, bytes }, meta, place);
-    return { kind, entry: new Entry(read, filledAtMs), tags, epoch: position, receivedAtMs };
+    return { kind, owner, entry: new Entry(read, requestedAtMs), tags, epoch: position, receivedAtMs };
   } catch (error) {
     place.onBroken(asBroken(key, error));
     return null;
@@ -191,14 +185,10 @@ export async function decodeEntry(
 }
 
 /** An entry without its record; null, and reported, if it is broken. */
-export function decodeTagged(
-  meta: string,
-  onBroken: (error: Error) => void,
-): (Tagged & FetchStamp & { readonly isAbsent: boolean }) | null {
+export function decodeTagged(meta: string, onBroken: (error: Error) => void): (Tagged & FetchStamp) | null {
   try {
-    const { tags, position, filledAtMs, fetchedAtMs, answer } = metaSchema.parse(JSON.parse(meta));
-    const times = { requestedAtMs: filledAtMs, receivedAtMs: fetchedAtMs };
-    return { tags, epoch: position, ...times, isAbsent: answer.kind === 'absent' };
+    const { tags, position, requestedAtMs, receivedAtMs } = metaSchema.parse(JSON.parse(meta));
+    return { tags, epoch: position, requestedAtMs, receivedAtMs };
   } catch (error) {
     onBroken(asBroken('an unknown key', error));
     return null;
@@ -221,7 +211,7 @@ interface FoundFields {
 async function readFound(
   { kind, answer, bytes }: FoundFields,
   meta: string,
-  { key, name, cipher, maxAnswerBytes }: EntryReading,
+  { key, owner, name, cipher, maxAnswerBytes }: EntryReading,
 ): Promise<Found<unknown>> {
   if (Math.max(answer.bytes, answer.decodedBytes / MAX_GROWTH, bytes.length / MAX_GROWTH) > maxAnswerBytes) {
     throw new RangeError(`it is of an answer larger than ${maxAnswerBytes} bytes`);
@@ -231,7 +221,7 @@ async function readFound(
   const validation = await resource.validate(await parseExactJson(plain, resource));
   if (!validation.ok) throw new RangeError(`wrong at ${validation.path}`);
   const { record } = validation;
-  if (!isOfKey(kind, key, record)) throw new RangeError('the record is of another id');
+  if (!isOfAddress(kind, { key, owner }, record)) throw new RangeError('the record is of another id or workspace');
   // Memory is reckoned by it, so it is not believed to be less than what is there.
   return { kind: 'found', record, etag: answer.etag, bytes: Math.max(answer.bytes, plain.length) };
 }
@@ -274,38 +264,87 @@ function reasonOf(cause: unknown): string {
 
 /**
  * Two fields of a hash, so that what is known of an entry can be read without its record. `read` returns the members that
- * scripts compare by; nil for what is no entry. `timeOf` returns when it was requested, as text. `isVisible` says whether it
- * is a record that a reader may see, given the index of the first argument that is a tag of the reader's workspaces.
+ * scripts compare by; nil for what is no entry. `isFromFuture` goes by Redis's clock (C9: it judges between those of the
+ * gateways): what is from the future beats nothing.
  */
 export const ENTRY_LUA = `
+local function keepAtLeast(key, keepMs)
+  if redis.call('PTTL', key) < tonumber(keepMs) then redis.call('PEXPIRE', key, keepMs) end
+end
 local function write(key, meta, body, keepMs)
   redis.call('DEL', key)
   redis.call('HSET', key, 'meta', meta, 'body', body)
   redis.call('PEXPIRE', key, keepMs)
 end
 local function read(key)
-  if redis.call('TYPE', key).ok ~= 'hash' then return nil end
-  local isRead, meta = pcall(cjson.decode, redis.call('HGET', key, 'meta') or '')
+  local text = redis.pcall('HGET', key, 'meta')
+  if type(text) ~= 'string' then return nil end
+  local isRead, meta = pcall(cjson.decode, text)
   if not isRead or type(meta) ~= 'table' or type(meta.position) ~= 'table' then return nil end
-  if type(meta.filledAtMs) ~= 'number' or type(meta.fetchedAtMs) ~= 'number' then return nil end
-  if type(meta.tags) ~= 'table' or type(meta.answer) ~= 'table' then return nil end
+  if type(meta.requestedAtMs) ~= 'number' or type(meta.receivedAtMs) ~= 'number' then return nil end
+  if type(meta.answer) ~= 'table' then return nil end
   return meta
 end
-local function timeOf(entry)
-  return string.format('%.0f', entry.filledAtMs)
-end
--- By Redis's clock (C9: it judges between those of the gateways). Such an entry beats no other.
-local function isFromFuture(entry)
+local function isFromFuture(atMs)
   local time = redis.call('TIME')
-  return entry.filledAtMs > time[1] * 1000 + time[2] / 1000 + 2000
+  return atMs > time[1] * 1000 + time[2] / 1000 + 2000
 end
-local function isVisible(entry, firstTag)
-  if entry.answer.kind == 'absent' then return false end
-  for _, tag in ipairs(entry.tags) do
-    for i = firstTag, #ARGV do
-      if tag == ARGV[i] then return true end
+local function asText(atMs)
+  return string.format('%.0f', atMs)
+end
+`;
+
+/** What stands in the hash of a key's owners for one with a copy; else when the fetch began whose answer ended its copies. */
+export const HAS_COPY = 'copy';
+
+/**
+ * Filing and ending copies. `owners` is the hash of a key's owners, `copies` the names of the copies of some owners, in their
+ * order; `listed` what the hash holds of them; `own` the place of the owner that the answer is filed under, 0 for none.
+ *
+ * Redis may evict the hash, and without it nobody could delete a copy by its id. So a copy that is not listed is none.
+ *
+ * `listedIn`: what the hash holds of these owners. `isEnded`: whether an answer that was requested later has ended the copies of that owner. `list`: notes that there is one.
+ * `endOthers`: ends the copies of all these owners but one, unless `isSpared` says of one that it is newer than the answer; and
+ * notes the time for so long, so that an older answer files nothing there; where there was no copy, only if there is memory to
+ * spare. Returns the owners that had a copy.
+ */
+export const FILING_LUA = `
+local function isEnded(listed, atMs)
+  local endedAtMs = tonumber(listed or '')
+  return endedAtMs ~= nil and endedAtMs > atMs and not isFromFuture(endedAtMs)
+end
+local function listedIn(owners, names)
+  local listed = redis.pcall('HMGET', owners, unpack(names))
+  if not listed.err then return listed end
+  redis.call('DEL', owners)
+  return {}
+end
+local function list(owners, owner, keepMs)
+  redis.call('HSET', owners, owner, '${HAS_COPY}')
+  keepAtLeast(owners, keepMs)
+end
+local function endOthers(owners, names, copies, listed, own, answer, isSpared)
+  local ended, changes = {}, {}
+  for i, owner in ipairs(names) do
+    if i ~= own and not isEnded(listed[i], answer.atMs) then
+      local isCopy = listed[i] == '${HAS_COPY}'
+      local present = isCopy and read(copies[i])
+      if not (present and isSpared(present)) then
+        if isCopy then
+          redis.call('DEL', copies[i])
+          ended[#ended + 1] = owner
+        end
+        if isCopy or not answer.isShort then
+          changes[#changes + 1] = owner
+          changes[#changes + 1] = asText(answer.atMs)
+        end
+      end
     end
   end
-  return false
+  if #changes > 0 then
+    redis.call('HSET', owners, unpack(changes))
+    keepAtLeast(owners, answer.lateMs)
+  end
+  return ended
 end
 `;

@@ -1,8 +1,7 @@
 /**
  * The one channel on which processes report that their calls to the store have ended. Every process receives all messages,
- * because each may hold an older copy of the entry; so waiting for a call needs no subscription of its own.
- *
- * Releases run side by side over one Redis: what this one publishes can be read by 0.2, whose messages name no audience.
+ * because each may hold an older copy; so waiting for a call needs no subscription of its own. A message may be lost without
+ * harm: who waits looks again after a while, and an older copy is looked for anew when its freshness ends.
  */
 import { EventEmitter } from 'node:events';
 import { z } from 'zod';
@@ -13,21 +12,16 @@ import type { MemoryTier } from '../memory-tier.ts';
 import type { Following } from '../shared-cache.ts';
 import { parseJson } from './entry-format.ts';
 
-const aboutSchema = z.object({ sender: z.string(), key: z.string(), audience: z.string().nullable().default(null) });
 /** JSON, because keys hold any text. `sender` is the process. */
-const messageSchema = z.discriminatedUnion('end', [
-  aboutSchema.extend({
-    end: z.literal('stored'),
-    /** Copies that were requested before that time were replaced; 0 if none was. */
-    filledAtMs: z.int(),
-    /** Whose record it is that was stored; null for a list, and for no record. */
-    workspaceId: z.string().nullable().default(null),
-  }),
-  // The entry is as it was: the call failed or was not sent, or its answer was not stored.
-  aboutSchema.extend({ end: z.literal('released') }),
-]);
+const messageSchema = z.object({
+  sender: z.string(),
+  /** The copy that was filed, and when it was requested; null if the call has filed none. */
+  filed: z.object({ owner: z.string(), requestedAtMs: z.int() }).nullable(),
+  key: z.string(),
+  /** The name of the set of workspaces that the call was made for. */
+  set: z.string(),
+});
 type FlightMessage = z.output<typeof messageSchema>;
-type Unsent<M> = M extends FlightMessage ? Omit<M, 'sender'> : never;
 
 export interface FlightChannelOptions {
   readonly cache: Pick<RedisLink, 'db'> & { readonly subscriber: Pick<RedisLink['subscriber'], 'listen'> };
@@ -44,7 +38,7 @@ export class FlightChannel {
   readonly #timers: Timers;
   readonly #self: string;
   readonly #memory: FlightChannelOptions['memory'];
-  /** By key and audience: those in this process who follow calls. */
+  /** By key and set: those in this process who follow calls. */
   readonly #followers = new EventEmitter().setMaxListeners(0);
   readonly #unlisten: () => void;
 
@@ -53,10 +47,10 @@ export class FlightChannel {
     this.#memory = memory;
     this.#timers = timers;
     this.#self = self;
-    const ownStored = `{"end":"stored","sender":${JSON.stringify(self)},`;
+    const ownFiled = `{"sender":${JSON.stringify(self)},"filed":{`;
     this.#unlisten = cache.subscriber.listen(this.name, (text) => {
-      // Most are about an entry that this process has just stored itself: nobody here has followed its own call.
-      if (text.startsWith(ownStored)) return;
+      // Most are about a copy that this process has just filed itself: nobody here has followed its own call.
+      if (text.startsWith(ownFiled)) return;
       // Another release may send other messages.
       const message = parseJson(messageSchema, text);
       if (message !== null) this.#receive(message);
@@ -64,13 +58,13 @@ export class FlightChannel {
   }
 
   /** A message of this process; scripts publish it. */
-  message({ end, ...rest }: Unsent<FlightMessage>): string {
-    return JSON.stringify({ end, sender: this.#self, ...rest });
+  message({ filed, ...about }: Omit<FlightMessage, 'sender'>): string {
+    return JSON.stringify({ sender: this.#self, filed, ...about } satisfies FlightMessage);
   }
 
   /** Notices every end from now on. While the subscription is lost there are none, and followers look by themselves. */
-  follow(key: string, audience: string): Following {
-    const name = nameOf(key, audience);
+  follow(key: string, set: string): Following {
+    const name = nameOf(key, set);
     let hasEnded = false;
     let wake: (() => void) | null = null;
     const listener = (): void => {
@@ -97,14 +91,13 @@ export class FlightChannel {
     this.#unlisten();
   }
 
-  #receive(message: FlightMessage): void {
-    const { key, audience } = message;
+  #receive({ key, set, filed }: FlightMessage): void {
     // Before those who wait look: they would take an older copy for the news otherwise.
-    if (message.end === 'stored') this.#memory.deleteOlder(key, message);
-    if (audience !== null) this.#followers.emit(nameOf(key, audience));
+    if (filed !== null) this.#memory.deleteOlder({ key, owner: filed.owner }, filed.requestedAtMs);
+    this.#followers.emit(nameOf(key, set));
   }
 }
 
-function nameOf(key: string, audience: string): string {
-  return `${key} ${audience}`;
+function nameOf(key: string, set: string): string {
+  return `${key} ${set}`;
 }

@@ -1,28 +1,31 @@
 /**
- * Leases in the cache Redis, each beside the entry that it is about, in the same slot. A lease is a random token under a
+ * Leases in the cache Redis, each beside the copies that it is about, in the same slot. A lease is a random token under a
  * name that expires; every script first checks that the token is still there, so a process that was paused past its lease
  * can neither store nor end anything.
  *
- * At most one call is under way for a key and an audience, unless
+ * At most one call is under way for a key and a set of workspaces, unless
  * - the holder is paused, or cut off from Redis, past its lease (2 s): one further call; the late answer is stored nowhere
  * - Redis loses the lease (a failover, an eviction): one further call, as above
  * - Redis does not answer a process: that process calls for itself, and keeps the answer in its own memory
- * - another release runs beside this one over the same Redis: 0.2 names its leases differently
+ * - another release runs beside this one over the same Redis: 0.3 names its leases differently
  */
 import { z } from 'zod';
 import type { RedisLink } from '../../redis/connection.ts';
+import type { CacheKeyNames } from '../../redis/names.ts';
 import { defineScript, type RedisScript, runScript, type ScriptArgument } from '../../redis/script.ts';
 import { largestOf } from '../../redis/value-limit.ts';
 import type { Timers } from '../../time/timers.ts';
 import { redisSpan } from '../../tracing/spans.ts';
+import type { ResourceKind } from '../../upstream/resources.ts';
 import { isStoreErrorKind, type StoreErrorKind } from '../../upstream/store-error.ts';
-import { workspaceIn } from '../entry.ts';
-import type { Tag } from '../purge-log.ts';
-import type { Completed, Completion, FlightFailure, Lease } from '../shared-cache.ts';
+import { ownersIn, type WorkspaceSet } from '../address.ts';
+import type { StoredEntry } from '../entry.ts';
+import { LATE_MS } from '../purge-log.ts';
+import type { Completion, CompletionStatus, FlightFailure, Lease } from '../shared-cache.ts';
 import type { TtlPolicy } from '../ttl-policy.ts';
 import type { RedisBudget } from './budget.ts';
 import type { RecordCipher } from './encryption.ts';
-import { encodeEntry, ENTRY_LUA } from './entry-format.ts';
+import { encodeEntry, ENTRY_LUA, FILING_LUA, HAS_COPY } from './entry-format.ts';
 import type { FlightChannel } from './flight-channel.ts';
 
 export interface LeaseOptions {
@@ -45,61 +48,56 @@ export const failureSchema = z.object({
   workspaceId: z.string().nullable().default(null),
 }) satisfies z.ZodType<FlightFailure>;
 
-/** The names of what one call reads and writes. All are in one slot. */
-export interface CallNames {
-  readonly entry: string;
-  readonly negative: string;
-  readonly lease: string;
-  readonly failure: string;
-}
-
 interface LeaseParts extends LeaseOptions {
   readonly channel: FlightChannel;
+  readonly kind: ResourceKind;
   readonly key: string;
-  readonly audience: string;
-  readonly names: CallNames;
+  readonly set: WorkspaceSet;
+  readonly keyNames: CacheKeyNames;
   readonly token: string;
-  /** Of the copies that the reader may see. */
-  readonly workspaceTags: readonly Tag[];
 }
 
-/** For so long after a failure nobody of the same audience asks again. */
+/** For so long after a failure nobody of the same set asks again. */
 const REMEMBER_FAILURE_MS = 1000;
 /** Renewals are so far apart, as a part of the lease, that losing one renewal does not lose the lease. */
 const RENEW_AFTER = 0.3;
 
 /**
- * KEYS: lease, failure, entry, negative entry. ARGV: token, how long it holds, when the newest thing that the process has
- * seen was requested, then the tags of the reader's workspaces. Returns the first of these that there is:
- * 1. newer entries, as [meta, body, when the answer was requested that this reader may not see, meta of the negative
- *    entry, when the newest was requested]: the process has to judge them before it asks again
+ * KEYS: lease, failure, negative entry, the key's owners, the copies of the set's owners. ARGV: token (empty if no lease is
+ * wanted), how long it holds, when the newest answer was requested that the process has seen (empty for none), the set's
+ * owners. Returns the first of these that there is:
+ * 1. the newest answer that is newer than that, as [meta, body, when it was requested, the place of its owner (0: it is the
+ *    negative entry)]: the process has to judge it before it asks again. An answer from the future is only news to a process
+ *    that has seen none (C9: it beats no other)
  * 2. the failure
  * 3. how long another's lease still holds
- * 4. the lease, as 'OK'
+ * 4. the lease, as 'OK'; nothing if none is wanted
  */
-export const ACQUIRE = defineScript(
-  'acquireLease',
-  `${ENTRY_LUA}
-local seenMs = tonumber(ARGV[3]) or -1
-local newestMs, reply = seenMs, {false, false, false, false}
-local present, negative = read(KEYS[3]), read(KEYS[4])
-if present and isVisible(present, 4) then
-  if present.filledAtMs > seenMs and not isFromFuture(present) then
-    local fields = redis.call('HMGET', KEYS[3], 'meta', 'body')
-    newestMs, reply[1], reply[2] = present.filledAtMs, fields[1], fields[2]
-  end
-elseif present then
-  reply[3] = timeOf(present)
+export const LOOK = defineScript(
+  'lookOrLease',
+  `${ENTRY_LUA}${FILING_LUA}
+local seenAtMs, names = tonumber(ARGV[3]), {unpack(ARGV, 4)}
+local listed = listedIn(KEYS[4], names)
+local newest, newestAtMs, place
+local function consider(key, own)
+  local entry = read(key)
+  if not entry or seenAtMs and entry.requestedAtMs <= seenAtMs then return end
+  local isFuture = isFromFuture(entry.requestedAtMs)
+  if isFuture and seenAtMs then return end
+  local atMs = isFuture and 0 or entry.requestedAtMs
+  if not newest or atMs > newestAtMs then newest, newestAtMs, place = key, atMs, own end
 end
-if negative and negative.filledAtMs > seenMs and not isFromFuture(negative) then
-  newestMs, reply[4] = math.max(newestMs, negative.filledAtMs), redis.call('HGET', KEYS[4], 'meta')
+for i = 1, #names do
+  if listed[i] == '${HAS_COPY}' then consider(KEYS[4 + i], i) end
 end
-if newestMs > seenMs then
-  reply[5] = string.format('%.0f', newestMs)
-  return reply
+consider(KEYS[3], 0)
+if newest then
+  local fields = redis.call('HMGET', newest, 'meta', 'body')
+  return {fields[1], fields[2], asText(newestAtMs), place}
 end
 local failure = redis.call('GET', KEYS[2])
 if failure then return failure end
+if ARGV[1] == '' then return false end
 if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 'OK' end
 return math.max(1, redis.call('PTTL', KEYS[1]))
 `,
@@ -115,50 +113,48 @@ return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 );
 
 const LOST = 0;
+const STORED = 1;
 const UNSHARED = 2;
 const OVERTAKEN = 3;
+const STATUSES = ['lost', 'stored', 'unshared', 'overtaken'] as const satisfies readonly CompletionStatus[];
 
 /**
- * KEYS: lease, entry, negative entry. ARGV: token, channel, the message if all is stored, the message if the entry is not,
- * whether the entry may only be replaced (1), then meta, body and how long it is kept, of the entry and of the negative
- * entry; an empty meta for none; then the tags of the reader's workspaces.
+ * KEYS: lease, where the answer is filed, the key's owners, the copies of the set's owners. ARGV: token, channel, the message if
+ * the answer is filed, the message if it is not, whether a copy may only replace another (1) or is not filed (2), how long endings are remembered, the
+ * place of its owner (0: it is a negative entry), its meta, its body, how long it is kept, the set's owners. Returns the status,
+ * then the owners whose copies have ended.
  *
- * Calls for several audiences may be under way at once, and a page may backfill the entry:
+ * Calls for several sets may be under way at once, and a page may backfill the copy:
  * 1. This call begins.
- * 2. Another one begins later, and stores its answer first.
- * 3. This one completes. Its entry is older, and is not stored, if the other one knew of as many purges. Its negative entry
- *    is stored all the same: nobody else writes that of its set, and an id that the store does not have must leave what a
- *    foreign record leaves (K7a: nobody can tell them apart).
- *
- * A negative entry alone is a foreign record's: it also ends an older copy that this set may see (C4: nothing outlives what
- * the store says), and takes its place, so that an older answer cannot come back.
+ * 2. Another one begins later, and files its answer first, or ends the copy.
+ * 3. This one completes. Its copy is older, and is not filed, if the other one knew of as many purges. A negative entry is
+ *    filed all the same: nobody else writes that of its set, and an id that the store does not have must leave what a foreign
+ *    record leaves (K7a: nobody can tell them apart).
  */
 const COMPLETE = defineScript(
   'completeLease',
-  `${ENTRY_LUA}
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return ${LOST} end
+  `${ENTRY_LUA}${FILING_LUA}
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return {${LOST}} end
 redis.call('DEL', KEYS[1])
-local result = 1
-if ARGV[6] ~= '' then
-  local new, present = cjson.decode(ARGV[6]), read(KEYS[2])
-  local isOvertaken = present and present.filledAtMs > new.filledAtMs and not isFromFuture(present)
-    and present.position.history == new.position.history and present.position.sequence >= new.position.sequence
-  if isOvertaken then result = ${OVERTAKEN}
-  elseif ARGV[5] == '1' and not present then result = ${UNSHARED}
-  else write(KEYS[2], ARGV[6], ARGV[7], ARGV[8]) end
+local names, copies = {unpack(ARGV, 11)}, {unpack(KEYS, 4)}
+local listed, own, new = listedIn(KEYS[3], names), tonumber(ARGV[7]), cjson.decode(ARGV[8])
+local answer = {atMs = new.requestedAtMs, lateMs = ARGV[6], isShort = ARGV[5] == '1'}
+local function isSpared(present)
+  return present.requestedAtMs > answer.atMs and not isFromFuture(present.requestedAtMs)
 end
-local isNews = result == 1
-if ARGV[9] ~= '' then write(KEYS[3], ARGV[9], ARGV[10], ARGV[11]) end
-if ARGV[6] == '' then
-  isNews = false
-  local present = read(KEYS[2])
-  if present and isVisible(present, 12) and present.filledAtMs <= cjson.decode(ARGV[9]).filledAtMs then
-    write(KEYS[2], ARGV[9], ARGV[10], ARGV[11])
-    isNews = true
-  end
+local status = ${STORED}
+if own > 0 then
+  local present = listed[own] == '${HAS_COPY}' and read(KEYS[2])
+  local isOvertaken = present and isSpared(present) and present.position.history == new.position.history
+    and present.position.sequence >= new.position.sequence
+  if isOvertaken or isEnded(listed[own], answer.atMs) then status = ${OVERTAKEN}
+  elseif ARGV[5] == '2' or ARGV[5] == '1' and not present then status = ${UNSHARED} end
 end
-redis.call('PUBLISH', ARGV[2], isNews and ARGV[3] or ARGV[4])
-return result
+if status == ${STORED} then write(KEYS[2], ARGV[8], ARGV[9], ARGV[10]) end
+if status == ${STORED} and own > 0 then list(KEYS[3], names[own], ARGV[10]) end
+local ended = endOthers(KEYS[3], names, copies, listed, own, answer, isSpared)
+redis.call('PUBLISH', ARGV[2], status == ${STORED} and ARGV[3] or ARGV[4])
+return {status, unpack(ended)}
 `,
 );
 
@@ -185,26 +181,21 @@ export class RedisLease implements Lease {
     this.#renewLater();
   }
 
-  /**
-   * An absent answer and a foreign record end alike here: the same message, and the same negative entry. Only an
-   * absent answer replaces the entry (Q9: the store says that there is none), so only for it the other processes drop older
-   * copies; those who have none notice nothing.
-   */
-  async complete(completed: Completed): Promise<Completion> {
-    const { names, cache } = this.#parts;
-    const args = await this.#completionArgs(completed).catch(async (error: unknown) => {
+  /** An absent answer and a foreign record end alike here: the same message, and the same negative entry. */
+  async complete(answer: StoredEntry): Promise<Completion> {
+    const { kind, set, keyNames, channel } = this.#parts;
+    const owners = ownersIn(kind, set);
+    const isFound = answer.entry.answer.kind === 'found';
+    const name = (isFound ? keyNames.copy : keyNames.negative)(answer.owner);
+    const args = await this.#completionArgs(answer, name, owners).catch(async (error: unknown) => {
       // An answer that cannot be written must not leave a lease that is renewed for ever.
       await this.release();
       throw error;
     });
-    if (!cache.values.takes(largestOf(args))) {
-      await this.release();
-      return 'unshared';
-    }
-    const reply = await redisSpan('cache', 'EVALSHA entry', this.#end(COMPLETE, [names.entry, names.negative], args));
-    if (reply === LOST) return 'lost';
-    if (reply === OVERTAKEN) return 'overtaken';
-    return reply === UNSHARED ? 'unshared' : 'stored';
+    const keys = [name, keyNames.owners, ...owners.map(keyNames.copy)];
+    const reply = await redisSpan('cache', 'EVALSHA entry', this.#end(COMPLETE, keys, [channel.name, ...args]));
+    const [status, ...ended] = completionSchema.parse(reply);
+    return { status: STATUSES[status] ?? 'lost', ended };
   }
 
   async fail(failure: FlightFailure): Promise<void> {
@@ -215,33 +206,42 @@ export class RedisLease implements Lease {
     await this.#endWithoutAnswer('');
   }
 
-  async #completionArgs({ entry, negative }: Completed): Promise<readonly ScriptArgument[]> {
-    const { key, audience, names, cipher, ttl, channel, budget, workspaceTags } = this.#parts;
-    const place = { key, name: names.entry, cipher };
-    const filledAtMs = entry?.entry.requestedAtMs ?? negative?.entry.requestedAtMs ?? 0;
-    const workspaceId = entry === null ? null : workspaceIn(entry);
+  async #completionArgs(
+    answer: StoredEntry,
+    name: string,
+    owners: readonly string[],
+  ): Promise<readonly ScriptArgument[]> {
+    const { key, set, cache, cipher, ttl, channel, budget } = this.#parts;
+    const { owner, entry } = answer;
+    const isFound = entry.answer.kind === 'found';
+    const [meta, body, keepMs] = await encodeEntry({ key, owner, name, cipher }, answer, ttl);
+    const isTooLarge = !cache.values.takes(largestOf([body]));
+    const filed = isFound ? { owner, requestedAtMs: entry.requestedAtMs } : null;
     return [
-      channel.message({ end: 'stored', key, audience, filledAtMs, workspaceId }),
-      // If the entry is not stored, the others must not drop their copies for it.
-      channel.message({ end: 'released', key, audience }),
-      Number(budget.isOver && entry?.entry.answer.kind === 'found'),
-      ...(entry === null ? NO_ENTRY : await encodeEntry(place, entry, ttl)),
-      ...(negative === null ? NO_ENTRY : await encodeEntry(place, negative, ttl)),
-      ...workspaceTags,
+      channel.message({ key, set: set.name, filed }),
+      // If the copy is not filed, the others must not drop theirs for it.
+      channel.message({ key, set: set.name, filed: null }),
+      isTooLarge ? 2 : Number(budget.isOver),
+      LATE_MS,
+      isFound ? owners.indexOf(owner) + 1 : 0,
+      meta,
+      isTooLarge ? '' : body,
+      keepMs,
+      ...owners,
     ];
   }
 
   async #endWithoutAnswer(failure: string): Promise<void> {
-    const { key, audience, names, channel } = this.#parts;
-    const args = [channel.message({ end: 'released', key, audience }), failure, REMEMBER_FAILURE_MS];
-    await this.#end(END, [names.failure], args);
+    const { key, set, keyNames, channel } = this.#parts;
+    const message = channel.message({ key, set: set.name, filed: null });
+    await this.#end(END, [keyNames.failure(set.name)], [channel.name, message, failure, REMEMBER_FAILURE_MS]);
   }
 
   #end(script: RedisScript, keys: readonly string[], args: readonly ScriptArgument[]): Promise<unknown> {
     this.#hasEnded = true;
     this.#cancelRenewal();
-    const { cache, names, token, channel } = this.#parts;
-    return runScript(cache, script, { keys: [names.lease, ...keys], args: [token, channel.name, ...args] });
+    const { cache, keyNames, set, token } = this.#parts;
+    return runScript(cache, script, { keys: [keyNames.lease(set.name), ...keys], args: [token, ...args] });
   }
 
   #renewLater(): void {
@@ -250,8 +250,8 @@ export class RedisLease implements Lease {
   }
 
   async #renew(): Promise<void> {
-    const { cache, names, token, leaseMs } = this.#parts;
-    const call = { keys: [names.lease], args: [token, leaseMs] };
+    const { cache, keyNames, set, token, leaseMs } = this.#parts;
+    const call = { keys: [keyNames.lease(set.name)], args: [token, leaseMs] };
     // If Redis can't be asked, the next renewal may still come in time.
     const isHeld = await runScript(cache, RENEW, call).then(
       (reply) => reply === 1,
@@ -261,4 +261,4 @@ export class RedisLease implements Lease {
   }
 }
 
-const NO_ENTRY = ['', '', 0] as const;
+const completionSchema = z.tuple([z.int()], z.string());

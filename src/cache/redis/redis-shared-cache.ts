@@ -1,24 +1,28 @@
 /**
- * The shared cache in Redis: entries, each under a name of its own, and beside each its negative entries, its lease and
- * the memory of its last failure. Redis may evict any of them at any time.
+ * The shared cache in Redis: the copies of a key, each under the name of its owner, and beside them its negative entries, its
+ * leases, the memory of their last failures and the list of its owners. Redis may evict any of them at any time.
  */
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../../time/clock.ts';
+import { z } from 'zod';
+import { CacheNames } from '../../redis/names.ts';
 import { defineScript, runScript } from '../../redis/script.ts';
 import { largestOf } from '../../redis/value-limit.ts';
+import type { Clock } from '../../time/clock.ts';
 import { redisSpan } from '../../tracing/spans.ts';
-import { type Keyed, type Measured, type StoredEntry } from '../entry.ts';
+import { ownersIn, type WorkspaceSet } from '../address.ts';
+import type { Keyed, Measured } from '../entry.ts';
 import type { MemoryTier } from '../memory-tier.ts';
-import { isPurged, LATE_MS, type PurgeLog, type Tag, type Tagged } from '../purge-log.ts';
-import { type Reader, workspaceSetOf } from '../reader.ts';
+import { isPurged, LATE_MS, type PurgeLog, type Tagged } from '../purge-log.ts';
+import { KEY_VERSION } from '../request.ts';
 import type {
+  Backfilled,
   FlightInspection,
   Following,
   Inspection,
-  LeaseAttempt,
-  LeaseRequest,
+  KeptCopy,
+  Look,
+  Looked,
   Pass,
-  Shared,
   SharedCache,
   SharedCacheAdmin,
 } from '../shared-cache.ts';
@@ -29,11 +33,13 @@ import {
   encodeEntry,
   ENTRY_LUA,
   type EntryReading,
+  FILING_LUA,
+  HAS_COPY,
   parseJson,
   retentionOf,
 } from './entry-format.ts';
 import { FlightChannel, type FlightChannelOptions } from './flight-channel.ts';
-import { ACQUIRE, type CallNames, failureSchema, type LeaseOptions, RedisLease } from './leases.ts';
+import { failureSchema, type LeaseOptions, LOOK, RedisLease } from './leases.ts';
 
 export interface RedisSharedCacheOptions
   extends LeaseOptions, Omit<FlightChannelOptions, 'cache'>, Pick<EntryReading, 'maxAnswerBytes'> {
@@ -46,64 +52,68 @@ export interface RedisSharedCacheOptions
 }
 
 /**
- * KEYS: entry, negative entry. ARGV: the tags of the reader's workspaces. Returns meta and body if the reader may see the
- * record, else when it was requested; and the meta of the negative entry. An answer that is not for the reader is not even
- * sent: the time that it takes would show in the time of a 404 (K7a: a foreign record looks like none).
- */
-const LOOK_UP = defineScript(
-  'lookUpEntry',
-  `${ENTRY_LUA}
-local reply, present = {false, false, false, false}, read(KEYS[1])
-if present and not isVisible(present, 1) then
-  reply[3] = timeOf(present)
-elseif redis.call('TYPE', KEYS[1]).ok == 'hash' then
-  local fields = redis.call('HMGET', KEYS[1], 'meta', 'body')
-  reply[1], reply[2] = fields[1], fields[2]
-end
-if redis.call('TYPE', KEYS[2]).ok == 'hash' then reply[4] = redis.call('HGET', KEYS[2], 'meta') end
-return reply
-`,
-);
-
-/**
- * KEYS: entry. ARGV: meta, body, how long it is kept, when it was requested, 1 if an entry may only be replaced. An entry
- * stays that was still being fetched when the fetch of the new one began.
+ * KEYS: the key's owners, the copies of some of them. ARGV: the place of the owner that the copy is filed under, its meta, its
+ * body, how long it is kept, how long endings are remembered, whether it may only replace another (1), the owners. A copy stays
+ * that was still being fetched when the fetch of the new one began. Returns the status, then the owners whose copies have ended.
  */
 const BACKFILL = defineScript(
-  'backfillEntry',
-  `${ENTRY_LUA}
-local present = read(KEYS[1])
-if present and present.fetchedAtMs >= tonumber(ARGV[4]) and not isFromFuture(present) then return 0 end
-if not present and ARGV[5] == '1' then return 0 end
-write(KEYS[1], ARGV[1], ARGV[2], ARGV[3])
-return 1
+  'backfillCopy',
+  `${ENTRY_LUA}${FILING_LUA}
+local names, copies = {unpack(ARGV, 7)}, {unpack(KEYS, 2)}
+local listed, own, new = listedIn(KEYS[1], names), tonumber(ARGV[1]), cjson.decode(ARGV[2])
+local answer = {atMs = new.requestedAtMs, lateMs = ARGV[5], isShort = ARGV[6] == '1'}
+local function isSpared(present)
+  return present.receivedAtMs >= answer.atMs and not isFromFuture(present.requestedAtMs)
+end
+local present = listed[own] == '${HAS_COPY}' and read(copies[own])
+local isTooLate = isEnded(listed[own], answer.atMs) or present and isSpared(present)
+if not isTooLate then
+  if present or ARGV[6] ~= '1' then
+    write(copies[own], ARGV[2], ARGV[3], ARGV[4])
+    list(KEYS[1], names[own], ARGV[4])
+  end
+end
+return {isTooLate and 1 or 0, unpack(endOthers(KEYS[1], names, copies, listed, own, answer, isSpared))}
 `,
 );
 
 /**
- * KEYS: entry. ARGV: the Retention of some classes as JSON, by class, and the time. Such an entry is kept so long, if it is
- * not kept longer anyway. Returns whether it was changed.
+ * KEYS: entry; of a copy, its key's owners. ARGV: the Retention of some classes as JSON, by class, and the time. Such an entry
+ * is kept so long, if it is not kept longer anyway. Returns whether it was changed.
  */
 const KEEP_LONGER = defineScript(
   'keepEntryLonger',
   `${ENTRY_LUA}
 local entry = read(KEYS[1])
-if not entry or type(entry.answer) ~= 'table' then return 0 end
+if not entry then return 0 end
 local class = entry.answer.kind == 'absent' and 'notFound' or entry.kind
 local retention = cjson.decode(ARGV[1])[class]
 if not retention then return 0 end
-local longestMs = math.min(entry.filledAtMs + retention.longestMs, retention.untilMs)
-local keepMs = math.max(entry.filledAtMs + retention.lastingMs, longestMs) - tonumber(ARGV[2])
+local longestMs = math.min(entry.requestedAtMs + retention.longestMs, retention.untilMs)
+local keepMs = math.max(entry.requestedAtMs + retention.lastingMs, longestMs) - tonumber(ARGV[2])
 if keepMs <= redis.call('PTTL', KEYS[1]) then return 0 end
+if KEYS[2] then keepAtLeast(KEYS[2], string.format('%.0f', keepMs)) end
 return redis.call('PEXPIRE', KEYS[1], string.format('%.0f', keepMs))
 `,
 );
 
-/** KEYS: entry. ARGV: its meta. Deletes it unless another one has taken its place. */
+/** KEYS: entry; of a copy, its key's owners. ARGV: its meta, its owner. Deletes it unless another one has taken its place. */
 const DELETE = defineScript(
   'deleteEntry',
   `
 if redis.call('HGET', KEYS[1], 'meta') ~= ARGV[1] then return 0 end
+if KEYS[2] then redis.call('HDEL', KEYS[2], ARGV[2]) end
+return redis.call('UNLINK', KEYS[1])
+`,
+);
+
+/** KEYS: a key's owners. Deletes the list if it holds nothing but ends: after a purge nothing older is served anyway. */
+const CLEAR_OWNERS = defineScript(
+  'clearOwners',
+  `
+for _, listed in ipairs(redis.call('HVALS', KEYS[1])) do
+  if listed == '${HAS_COPY}' then return 0 end
+end
 return redis.call('UNLINK', KEYS[1])
 `,
 );
@@ -128,87 +138,82 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     return this.#options.cache.subscriber.isUp() || !this.isUp();
   }
 
-  async get(key: string): Promise<StoredEntry | null> {
+  async ownersOf(key: string): Promise<readonly string[]> {
     this.#assertUsable();
     const { cache: link, names } = this.#options;
-    const fields = await link.run((client) => client.hmgetBuffer(names.of(key).entry, 'meta', 'body'));
-    return await decodeEntry(this.#placeOf(key), fields);
+    const listed = await link.run((client) => client.hgetall(names.of(key).owners));
+    return Object.keys(listed).filter((owner) => listed[owner] === HAS_COPY);
   }
 
-  async lookUp(key: string, reader: Pick<Reader, 'workspaceIds'>): Promise<Shared> {
+  async look(look: Look): Promise<Looked> {
     this.#assertUsable();
-    const { cache: link, names, purges } = this.#options;
-    const { entry, negative } = names.of(key);
-    const call = { keys: [entry, negative(workspaceSetOf(reader))], args: workspaceTagsOf(reader) };
+    const { cache: link, leaseMs, purges, names } = this.#options;
+    const { kind, key, set, seenAtMs, isLeaseWanted } = look;
     const { forgotten } = purges;
-    const reply = await redisSpan('cache', 'EVALSHA look-up', runScript(link, LOOK_UP, call, 'Buffer'));
-    const shared = await this.#decode(key, Array.isArray(reply) ? reply : []);
-    // A copy that was read before a purge of it was forgotten could not be told from a good one.
-    return purges.forgotten === forgotten ? shared : await this.lookUp(key, reader);
-  }
-
-  async backfill(entries: readonly Keyed[]): Promise<void> {
-    this.#assertUsable();
-    const { cache: link, ttl, budget, clock } = this.#options;
-    const stores = Promise.all(
-      entries.map(async ({ key, stored }) => {
-        const { requestedAtMs, answer } = stored.entry;
-        const isOnlyReplaced = budget.isOver && answer.kind === 'found';
-        const place = this.#placeOf(key);
-        const args = [...(await encodeEntry(place, stored, ttl)), requestedAtMs, Number(isOnlyReplaced)];
-        if (!link.values.takes(largestOf(args))) return;
-        // No lease guards it: a process that was stopped may come so late that a purge of it is forgotten.
-        if (clock.nowMs() - requestedAtMs < LATE_MS) await runScript(link, BACKFILL, { keys: [place.name], args });
-      }),
-    );
-    await redisSpan('cache', 'EVALSHA entry', stores, entries.length);
-  }
-
-  async acquire({ key, audience, reader, newerThanMs }: LeaseRequest): Promise<LeaseAttempt> {
-    this.#assertUsable();
-    const { cache: link, leaseMs, purges } = this.#options;
-    const { forgotten } = purges;
-    const names = this.#callNames(key, audience, workspaceSetOf(reader));
-    const token = randomUUID();
-    const workspaceTags = workspaceTagsOf(reader);
+    const keyNames = names.of(key);
+    const owners = ownersIn(kind, set);
+    const token = isLeaseWanted ? randomUUID() : '';
+    const { lease, failure, negative } = keyNames;
     const call = {
-      keys: [names.lease, names.failure, names.entry, names.negative],
-      args: [token, leaseMs, newerThanMs ?? '', ...workspaceTags],
+      keys: [lease(set.name), failure(set.name), negative(set.name), keyNames.owners, ...owners.map(keyNames.copy)],
+      args: [token, leaseMs, seenAtMs ?? '', ...owners],
     };
-    const reply = await redisSpan('cache', 'EVALSHA lease', runScript(link, ACQUIRE, call, 'Buffer'));
+    const reply = await redisSpan('cache', 'EVALSHA look-up', runScript(link, LOOK, call, 'Buffer'));
     if (Array.isArray(reply)) {
-      // As in `lookUp`: it is asked again.
-      if (purges.forgotten !== forgotten) return { status: 'taken', leaseLeftMs: 1 };
-      return { status: 'found', found: await this.#decode(key, reply), newestMs: Number(reply[4]) };
+      // A copy that was read before a purge of it was forgotten could not be told from a good one.
+      if (purges.forgotten !== forgotten) return await this.look(look);
+      const [meta, body, newestAtMs, place] = newsSchema.parse(reply);
+      const owner = owners[place - 1];
+      const address = owner === undefined ? this.#negativeOf(key, set.name) : this.#copyOf(key, owner);
+      return { status: 'found', answer: await decodeEntry(address, [meta, body]), seenAtMs: newestAtMs };
     }
+    if (reply === null) return { status: 'nothing' };
     if (typeof reply === 'number') return { status: 'taken', leaseLeftMs: reply };
     const text = Buffer.isBuffer(reply) ? reply.toString() : '';
     if (text === 'OK') {
-      const lease = new RedisLease({
-        ...this.#options,
-        channel: this.#channel,
-        key,
-        audience,
-        names,
-        token,
-        workspaceTags,
-      });
-      return { status: 'acquired', lease };
+      const parts = { ...this.#options, channel: this.#channel, kind, key, set, keyNames, token };
+      return { status: 'leased', lease: new RedisLease(parts) };
     }
-    const failure = parseJson(failureSchema, text);
-    return failure === null ? { status: 'taken', leaseLeftMs: leaseMs } : { status: 'failed', failure };
+    const failed = parseJson(failureSchema, text);
+    return failed === null ? { status: 'taken', leaseLeftMs: leaseMs } : { status: 'failed', failure: failed };
   }
 
-  follow(key: string, audience: string): Following {
-    return this.#channel.follow(key, audience);
+  async backfill(entries: readonly Keyed[], set: WorkspaceSet): Promise<readonly Backfilled[]> {
+    this.#assertUsable();
+    const results = Promise.all(entries.map((entry) => this.#backfillOne(entry, set)));
+    return await redisSpan('cache', 'EVALSHA entry', results, entries.length);
+  }
+
+  async #backfillOne({ key, stored }: Keyed, set: WorkspaceSet): Promise<Backfilled> {
+    const { cache: link, names, ttl, budget, clock } = this.#options;
+    const { owner, entry } = stored;
+    const owners = set.ids.includes(owner) ? set.ids : [owner];
+    const args = [
+      owners.indexOf(owner) + 1,
+      ...(await encodeEntry(this.#copyOf(key, owner), stored, ttl)),
+      LATE_MS,
+      Number(budget.isOver),
+      ...owners,
+    ];
+    if (!link.values.takes(largestOf(args))) return { isTooLate: false, ended: [] };
+    // No lease guards it: a process that was stopped may come so late that a purge of it is forgotten.
+    if (clock.nowMs() - entry.requestedAtMs >= LATE_MS) return { isTooLate: true, ended: [] };
+    const keyNames = names.of(key);
+    const reply = await runScript(link, BACKFILL, { keys: [keyNames.owners, ...owners.map(keyNames.copy)], args });
+    const [status, ...ended] = backfilledSchema.parse(reply);
+    return { isTooLate: status === 1, ended };
+  }
+
+  follow(key: string, set: WorkspaceSet): Following {
+    return this.#channel.follow(key, set.name);
   }
 
   async measure(matches: (stored: Tagged) => boolean, pass: Pass = {}): Promise<Measured> {
     this.#assertUsable();
     const { deadline, isDeleting = false, first = [], onBatch } = pass;
-    const { names: cacheNames, purges } = this.#options;
+    const { purges } = this.#options;
     const { history, sequence } = purges.epoch();
-    const named = first.map((key) => cacheNames.of(key).entry);
+    const named = (await Promise.all(first.map((key) => this.#copiesOf(key)))).flat();
     // A scan may come across a name twice.
     const counted = new Set<string>();
     let [entries, bytes, passed] = [0, 0, 0];
@@ -221,12 +226,13 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     for await (const names of this.#scan(named)) {
       if (deadline?.aborted === true) return { entries, bytes, isComplete: false };
       // Leases stay: their calls go on, and without one another process would call as well.
-      const unseen = names.filter((name) => isEntry(name) && !counted.has(name));
+      const unseen = names.filter((name) => CacheNames.isEntry(name) && !counted.has(name));
       for (const name of unseen) counted.add(name);
       await Promise.all(unseen.map(visit));
       passed += BATCH;
       await onBatch?.(passed);
     }
+    if (isDeleting) await this.#clearOwners(first);
     if (isDeleting && purges.epoch().history === history) await purges.noteSwept({ upTo: sequence, entries: 0, of: 0 });
     return { entries, bytes, isComplete: true };
   }
@@ -234,8 +240,9 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
   /** Deletes the copies of these keys that match, negative ones apart. */
   async delete(keys: readonly string[], isOld: (stored: Tagged) => boolean): Promise<void> {
     this.#assertUsable();
-    const { names } = this.#options;
-    await Promise.all(keys.map((key) => this.#visit(names.of(key).entry, () => false, isOld)));
+    const names = await Promise.all(keys.map((key) => this.#copiesOf(key)));
+    await Promise.all(names.flat().map((name) => this.#visit(name, () => false, isOld)));
+    await this.#clearOwners(keys);
   }
 
   /** How many names there are in all, of whatever. */
@@ -255,39 +262,40 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     const retentions = classes.map((cacheClass) => [cacheClass, retentionOf(ttl.stateOf(cacheClass))] as const);
     const args = [JSON.stringify(Object.fromEntries(retentions)), clock.nowMs()];
     for await (const names of this.#scan()) {
-      await Promise.all(names.filter(isEntry).map((name) => runScript(link, KEEP_LONGER, { keys: [name], args })));
+      const entries = names.filter((name) => CacheNames.isEntry(name));
+      await Promise.all(entries.map((name) => runScript(link, KEEP_LONGER, { keys: withOwners(name), args })));
     }
   }
 
-  async inspect(key: string, workspaceSet: string | null): Promise<Inspection> {
+  async inspect(key: string, set: WorkspaceSet | null): Promise<Inspection> {
     this.#assertUp();
-    const { cache: link, names } = this.#options;
-    const { entry: entryName, negative } = names.of(key);
-    const negativeName = negative(workspaceSet ?? '');
-    const [[meta, body], keptMs, negativeMeta, negativeKeptMs] = await link.run((client) =>
-      Promise.all([
-        client.hmgetBuffer(entryName, 'meta', 'body'),
-        client.pttl(entryName),
-        client.hgetBuffer(negativeName, 'meta'),
-        client.pttl(negativeName),
-      ]),
-    );
-    let isBroken = false;
-    const place = this.#placeOf(key);
-    const entry = await decodeEntry({ ...place, onBroken: () => (isBroken = true) }, [meta, body]);
+    const places = (await this.ownersOf(key)).map((owner) => this.#copyOf(key, owner));
+    const copies = await Promise.all(places.map((place) => this.#inspectOne(place)));
+    const negative = set === null ? null : await this.#inspectOne(this.#negativeOf(key, set.name));
     return {
-      entry: kept(entry, keptMs, meta, body),
-      negative: kept(await decodeEntry({ ...place, onBroken: () => {} }, [negativeMeta]), negativeKeptMs, negativeMeta),
-      isBroken,
+      copies: copies.flatMap(({ kept }) => kept ?? []),
+      negative: negative?.kept ?? null,
+      isBroken: copies.some(({ isBroken }) => isBroken),
     };
   }
 
-  async inspectFlight(key: string, audience: string): Promise<FlightInspection> {
+  async #inspectOne(place: EntryReading): Promise<{ readonly kept: KeptCopy | null; readonly isBroken: boolean }> {
+    const { name } = place;
+    const [[meta, body], pttl] = await this.#options.cache.run((client) =>
+      Promise.all([client.hmgetBuffer(name, 'meta', 'body'), client.pttl(name)]),
+    );
+    let isBroken = false;
+    const stored = await decodeEntry({ ...place, onBroken: () => (isBroken = true) }, [meta, body]);
+    const bytes = (meta?.length ?? 0) + (body?.length ?? 0);
+    return { kept: stored === null ? null : { stored, bytes, keptForMs: leftOf(pttl) }, isBroken };
+  }
+
+  async inspectFlight(key: string, set: WorkspaceSet): Promise<FlightInspection> {
     this.#assertUp();
     const { cache: link, names } = this.#options;
     const { lease, failure } = names.of(key);
     const [leaseMs, failureMs] = await link.run((client) =>
-      Promise.all([client.pttl(lease(audience)), client.pttl(failure(audience))]),
+      Promise.all([client.pttl(lease(set.name)), client.pttl(failure(set.name))]),
     );
     return { leaseLeftMs: leftOf(leaseMs), hasJustFailed: leftOf(failureMs) !== null };
   }
@@ -296,24 +304,24 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     this.#channel.close();
   }
 
-  /** The reply of a script: the fields of the entry, when the answer was requested instead, the negative entry's meta. */
-  async #decode(key: string, [meta, body, replacedAtMs, negative]: readonly unknown[]): Promise<Shared> {
-    const place = this.#placeOf(key);
-    return {
-      entry: await decodeEntry(place, [meta, body]),
-      replacedAtMs: Buffer.isBuffer(replacedAtMs) ? Number(replacedAtMs.toString()) : null,
-      negative: await decodeEntry(place, [negative]),
-    };
-  }
-
-  #placeOf(key: string): EntryReading {
+  #copyOf(key: string, owner: string): EntryReading {
     const { names, cipher, maxAnswerBytes, onBroken } = this.#options;
-    return { key, name: names.entry(key), cipher, maxAnswerBytes, onBroken };
+    return { key, owner, name: names.of(key).copy(owner), cipher, maxAnswerBytes, onBroken };
   }
 
-  #callNames(key: string, audience: string, workspaceSet: string): CallNames {
-    const { entry, negative, lease, failure } = this.#options.names.of(key);
-    return { entry, negative: negative(workspaceSet), lease: lease(audience), failure: failure(audience) };
+  #negativeOf(key: string, owner: string): EntryReading {
+    return { ...this.#copyOf(key, owner), name: this.#options.names.of(key).negative(owner) };
+  }
+
+  async #clearOwners(keys: readonly string[]): Promise<void> {
+    const { cache: link, names } = this.#options;
+    await Promise.all(keys.map((key) => runScript(link, CLEAR_OWNERS, { keys: [names.of(key).owners], args: [] })));
+  }
+
+  /** The names of all copies of a key. */
+  async #copiesOf(key: string): Promise<readonly string[]> {
+    const { copy } = this.#options.names.of(key);
+    return (await this.ownersOf(key)).map(copy);
   }
 
   /** Entries, and what lies beside them: `first`, then all. */
@@ -325,7 +333,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
       do {
         // The link goes over to another client when its secrets change.
         const client = cache.servers().find((server) => server.name === name)?.client ?? known;
-        const [next, names] = await client.scan(cursor, 'MATCH', `${cacheNames.entryPattern}*`, 'COUNT', BATCH);
+        const [next, names] = await client.scan(cursor, 'MATCH', cacheNames.entryPattern(KEY_VERSION), 'COUNT', BATCH);
         yield names;
         cursor = next;
       } while (cursor !== '0');
@@ -333,8 +341,8 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
   }
 
   /**
-   * The size of an entry that matches; null for one that doesn't, or that is broken. An absent answer counts by its negative
-   * entries only. Deletes it if it is old, or with `true` if a hard purge has ended it.
+   * The size of an entry that matches; null for one that doesn't, or that is broken. Deletes it if it is old, or with `true` if
+   * a hard purge has ended it.
    */
   async #visit(
     name: string,
@@ -349,8 +357,11 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     if (meta === null || tagged === null) return null;
     const isMatch = matches(tagged);
     const isDeleted = typeof isOld === 'boolean' ? isOld && isPurged(purges, tagged) : isOld(tagged);
-    if (isDeleted) await runScript(cache, DELETE, { keys: [name], args: [meta] });
-    if (!isMatch || (tagged.isAbsent && name.endsWith('}'))) return null;
+    if (isDeleted) {
+      const { owner = '' } = CacheNames.copyIn(name) ?? {};
+      await runScript(cache, DELETE, { keys: withOwners(name), args: [meta, owner] });
+    }
+    if (!isMatch) return null;
     return name.length + Buffer.byteLength(meta) + bodyBytes;
   }
 
@@ -365,23 +376,21 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
   }
 }
 
-/** The copy in these fields, as operators are shown it. */
-function kept(stored: StoredEntry | null, pttl: number, ...fields: readonly (Buffer | null | undefined)[]) {
-  const bytes = fields.reduce((sum, field) => sum + (field?.length ?? 0), 0);
-  return stored === null ? null : { stored, bytes, keptForMs: leftOf(pttl) };
+/** The name of an entry; of a copy, also that of its key's owners. */
+function withOwners(name: string): readonly string[] {
+  const copy = CacheNames.copyIn(name);
+  return copy === null ? [name] : [name, copy.owners];
 }
 
-/** Whether it is the name of an entry, or of a negative one: leases and failures lie beside them, and are no hashes. */
-function isEntry(name: string): boolean {
-  return name.endsWith('}') || name.includes('}:absent-');
-}
+const newsSchema = z.tuple([
+  z.instanceof(Buffer),
+  z.instanceof(Buffer).nullable(),
+  z.instanceof(Buffer).transform((text) => Number(text.toString())),
+  z.int(),
+]);
+const backfilledSchema = z.tuple([z.int()], z.string());
 
 /** PTTL answers with a negative number for what is not there, and for what has no end. */
 function leftOf(pttl: number): number | null {
   return pttl < 0 ? null : pttl;
-}
-
-/** The tags of the copies that the reader may see, negative entries apart. */
-function workspaceTagsOf({ workspaceIds }: Pick<Reader, 'workspaceIds'>): readonly Tag[] {
-  return workspaceIds.map((id): Tag => `workspace:${id}`);
 }

@@ -37,11 +37,12 @@ export function explainCommand(): Command {
 }
 
 function explanationText(explanation: ExplanationView): string {
-  const { path, route, key, memory, redis, lastMiss, maintenance, next } = explanation;
+  const { path, route, key, owners, memory, redis, lastMiss, maintenance, next } = explanation;
   const facts = [
     ['Path', path],
     ['Route', route],
     ['Key', key],
+    ['Copies of', owners.length === 0 ? 'nobody' : owners.join(' ')],
     ['Times', ttlText(explanation)],
     ['Last miss here', lastMiss === null ? 'none remembered' : `${lastMiss.reason}, at ${lastMiss.at}`],
     ['In flight', fetchText(explanation)],
@@ -83,7 +84,7 @@ function fetchText({ flight: { since, leaseLeftMs, justFailed } }: ExplanationVi
 function entryCells(entry: CopyView): Cell[] {
   const state = entry.softPurged ? `${entry.state}, soft-purged` : entry.state;
   return [
-    entry.visible === false ? `${state}, of another workspace` : state,
+    state,
     entry.answer,
     entry.ageMs === null ? 'unknown' : durationText(entry.ageMs),
     entry.freshUntil,
@@ -93,11 +94,11 @@ function entryCells(entry: CopyView): Cell[] {
   ];
 }
 
-function entryNotes({ tags, jitterMs, freshUntil, staleUntil, audience }: CopyView): string {
+function entryNotes({ tags, jitterMs, freshUntil, staleUntil, owner, answer }: CopyView): string {
   const refreshes = freshUntil === staleUntil ? 'asks the store and waits for it' : 'starts a background refresh';
   return [
     `The first read after FRESH UNTIL ${refreshes}; jitter set FRESH UNTIL ${durationText(jitterMs)} earlier.`,
     `Tags: ${tags.join(' ')}`,
-    ...(audience === null ? [] : [`The negative entry of readers of: ${audience.join(' ')}. Others have their own.`]),
+    `Filed under ${owner}${answer === 'absent' ? ', for readers of just these workspaces' : ''}.`,
   ].join('\n');
 }

@@ -1,7 +1,6 @@
 /** `evalgate keys`: the registry of API keys. */
 import { type Command, Option } from 'commander';
-import { z } from 'zod';
-import { type IssuedKeyView, keySchema, type KeyView } from '../../operations/answers.ts';
+import type { IssuedKeyView, KeyView } from '../../operations/answers.ts';
 import { ROUTES } from '../../operations/api.ts';
 import { UUID_PATTERN } from '../../domain/records.ts';
 import { canonicalSubnet } from '../../keys/client-address.ts';
@@ -96,8 +95,13 @@ function listCommand(): Command {
     examples,
   }).action(async (_options, command: Command) => {
     const keys: KeyView[] = [];
-    for await (const key of callForLines(command, ROUTES.listKeys, keySchema)) keys.push(key);
-    keys.sort(byCreation);
+    const query = new URLSearchParams({ limit: '1000' });
+    for (;;) {
+      const page = await callAdmin(command, ROUTES.listKeys, { query });
+      keys.push(...page.keys);
+      if (page.nextCursor === null) break;
+      query.set('cursor', page.nextCursor);
+    }
     print(command, { keys }, keyTable(keys));
   });
 }
@@ -264,18 +268,12 @@ function exportCommand(): Command {
     examples: ['evalgate keys export > keys.jsonl'],
   }).action(async ({ json }: { json?: boolean }, command: Command) => {
     const keys: unknown[] = [];
-    for await (const key of callForLines(command, ROUTES.exportKeys, z.unknown())) {
+    for await (const key of callForLines(command, ROUTES.exportKeys)) {
       if (json === true) keys.push(key);
       else writeJson(key);
     }
     if (json === true) print(command, { keys }, '');
   });
-}
-
-/** As the listener orders its pages; ISO 8601 in UTC sorts as time does. */
-function byCreation(a: KeyView, b: KeyView): number {
-  const [one, other] = [a, b].map(({ createdAt, keyId }) => `${createdAt} ${keyId}`);
-  return (one ?? '') < (other ?? '') ? -1 : 1;
 }
 
 /** One line per key. */

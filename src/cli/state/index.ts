@@ -42,7 +42,7 @@ function exportCommand(): Command {
     const records: unknown[] = [];
     let head: z.output<typeof headSchema> | null = null;
     let last: unknown = null;
-    for await (const line of callForLines(command, ROUTES.exportState, z.unknown())) {
+    for await (const line of callForLines(command, ROUTES.exportState)) {
       if (head === null) head = headSchema.safeParse(line).data ?? notWhole('no head');
       else if (json === true) records.push(line);
       if (json !== true) writeJson(line);

@@ -46,20 +46,21 @@ describe('the entry behind a path', () => {
         route: '/v1/workspaces/{workspaceId}/reports/{reportId}',
         workspaces: [WORKSPACE_A],
         at: '2026-01-15T12:01:00.000Z',
+        owners: [WORKSPACE_A],
         class: 'evaluation',
         next: { text: 'The next read is served from memory.', from: 'memory', store: 'not-asked', miss: null },
         memory: {
           state: 'fresh',
           answer: 'found',
-          visible: true,
+          owner: WORKSPACE_A,
           ageMs: 60_000,
-          ttlMs: 212_846,
+          ttlMs: 236_689,
           filledAt: '2026-01-15T12:00:00.000Z',
           fetchedAt: '2026-01-15T12:00:00.000Z',
-          freshUntil: '2026-01-15T12:04:32.846Z',
-          staleUntil: '2026-01-15T13:04:32.846Z',
-          errorUntil: '2026-01-16T12:04:32.846Z',
-          jitterMs: 27_154,
+          freshUntil: '2026-01-15T12:04:56.689Z',
+          staleUntil: '2026-01-15T13:04:56.689Z',
+          errorUntil: '2026-01-16T12:04:56.689Z',
+          jitterMs: 3_311,
           softPurged: false,
           tags: [
             'all',
@@ -71,7 +72,6 @@ describe('the entry behind a path', () => {
           bytes: SOME_BYTES,
         },
         redis: { state: 'alone', entry: null },
-        knownForeign: false,
         flight: { since: null, leaseLeftMs: null, justFailed: false },
         lastMiss: { reason: 'never-seen', at: '2026-01-15T12:00:00.000Z' },
         evicted: false,
@@ -134,12 +134,13 @@ describe('the entry behind a path', () => {
     expect((await nextOf('/v2/calls', `&keyId=${keyId}`)).next.text).toMatch(/^The next read asks the store/);
   });
 
-  test('a single read of v2 needs no viewer; with one it is told whether the record is theirs', async () => {
+  test('a single read of v2 needs no viewer: then any copy is shown; with one, what is theirs, and whose copies there are', async () => {
     const path = `/v2/calls/${EVALUATION_ID}`;
     await gateway.get(path, { key });
-    expect((await explain(path)).json).toMatchObject({ workspaces: null, memory: { visible: null } });
+    expect((await explain(path)).json).toMatchObject({ workspaces: null, memory: { owner: WORKSPACE_A } });
     expect((await explain(path, `&workspace=${WORKSPACE_B}`)).json).toMatchObject({
-      memory: { visible: false },
+      owners: [WORKSPACE_A],
+      memory: null,
       next: { from: 'store', store: 'waited-for' },
     });
   });

@@ -1,6 +1,5 @@
 /** GET /api/keys in pages, and what walks them. */
 import { beforeEach, expect, test } from 'vitest';
-import { z } from 'zod';
 import { hashToken } from '../../../src/keys/token.ts';
 import { forTest } from '../../support/opened.ts';
 import { keysSchema, messageOf, TOKENS } from '../../support/admin.ts';
@@ -66,7 +65,7 @@ test('a key that is made between two pages moves no other out of sight', async (
   expect(second.nextCursor).toBeNull();
 });
 
-test('`keys list` has all keys, in the order of their creation', async () => {
+test('`keys list` walks all pages', async () => {
   const all = await importMany(2001);
   const listed: unknown = await runJson(['keys', 'list', '--admin', gateway.adminUrl], {
     env: { ADMIN_TOKEN: 'correct-horse' },
@@ -77,17 +76,6 @@ test('`keys list` has all keys, in the order of their creation', async () => {
       .parse(listed)
       .keys.map(({ keyId }) => keyId),
   ).toEqual(all);
-});
-
-test('as JSON lines all keys come in one answer, none twice', async () => {
-  const all = await importMany(2001);
-  const answer = await gateway.admin('GET', '/api/keys', undefined, { accept: 'application/x-ndjson' });
-  expect(answer.headers['content-type']).toBe('application/x-ndjson; charset=utf-8');
-  const keyIds = answer.text
-    .trimEnd()
-    .split('\n')
-    .map((line) => z.object({ keyId: z.string() }).parse(JSON.parse(line)).keyId);
-  expect(keyIds.toSorted()).toEqual(all.toSorted());
 });
 
 test.each([

@@ -1,12 +1,13 @@
 /** Flights by themselves: several processes over one shared cache, each step in the hands of the test. */
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
+import { workspaceSetOf } from '../../../src/cache/address.ts';
 import type { Reader } from '../../../src/cache/reader.ts';
 import { recordRequest } from '../../../src/cache/request.ts';
 import { RedisTimeoutError } from '../../../src/redis/errors.ts';
 import { RedisWait } from '../../../src/redis/request-wait.ts';
 import { StoreError } from '../../../src/upstream/store-error.ts';
-import { aReader, FlightWorld, LEASE_MS, MAX_WAIT_MS, REQUEST } from '../../support/flight-world.ts';
+import { aReader, aTask, FlightWorld, LEASE_MS, MAX_WAIT_MS, REQUEST } from '../../support/flight-world.ts';
 import { anEvaluation } from '../../support/records.ts';
 
 const A = '11111111-1111-4111-8111-111111111111';
@@ -58,6 +59,12 @@ async function fill(process: Process, workspaceId: string, title = 'Old'): Promi
   expect(seen?.what).toBe(title);
 }
 
+const copyIn = ({ memory }: Process, owner: string) => memory.peek({ key: REQUEST.key, owner });
+
+function hasNegative({ memory }: Process, workspaceIds: readonly string[]): boolean {
+  return memory.inspect(REQUEST.key, workspaceSetOf({ workspaceIds })).negative !== null;
+}
+
 const whats = (reads: readonly { readonly what: string }[]): readonly string[] => reads.map(({ what }) => what);
 
 describe('C10: how many calls', () => {
@@ -92,7 +99,7 @@ describe('C10: how many calls', () => {
       expect(world.calls).toHaveLength(3);
       for (const call of world.calls) await call.found(A);
       expect(whats(reads)).toEqual(['A title', 'none', 'A title', 'A title']);
-      world.redis.entries.clear();
+      world.redis.copies.clear();
       one.memory.clear();
       other.memory.clear();
       world.redis.negatives.clear();
@@ -164,13 +171,8 @@ describe('K7a: nothing of another set is noticed', () => {
         const [seen] = await readAll([process, aReader(...workspaceIds)]);
         for (const call of world.calls.slice(before)) await (kind === 'absent' ? call.absent() : call.found(C));
         await world.time.advance(1);
-        const isInMemory = process.memory.negative(REQUEST.key, { workspaceIds }) !== null;
-        steps.push([
-          seen,
-          world.calls.length - before,
-          isInMemory,
-          there.memory.negative(REQUEST.key, { workspaceIds: [B] }) !== null,
-        ]);
+        const isInMemory = hasNegative(process, workspaceIds);
+        steps.push([seen, world.calls.length - before, isInMemory, hasNegative(there, [B])]);
       };
       for (const process of [there, here, there]) {
         for (const set of [[B], [A], [A, B]]) await step(process, ...set);
@@ -201,7 +203,7 @@ describe('K7a: nothing of another set is noticed', () => {
       [alone, alone],
     ] as const) {
       world.calls.splice(0);
-      world.redis.entries.clear();
+      world.redis.copies.clear();
       const [older] = await readAll([process, aReader(A)]);
       await world.time.advance(1);
       await readAll([other, aReader(A, B)]);
@@ -217,8 +219,11 @@ describe('K7a: nothing of another set is noticed', () => {
     await readAll([alone, aReader(A)]);
     await world.time.advance(1);
     await readAll([alone, aReader(A, B)]);
-    await world.calls[1]?.found(B, 'Newer');
-    await world.purges.purge([`workspace:${B}`], 'hard');
+    await world.calls[1]?.answer({
+      ...anEvaluation({ _id: 'ev_1', workspaceId: A }),
+      scorecardRef: { id: 'sc_9', name: '' },
+    });
+    await world.purges.purge(['scorecard:sc_9'], 'hard');
     await world.calls[0]?.found(A, 'Older');
     expect(whats(await readAll([alone, aReader(A)]))).toEqual(['Older']);
     expect(world.calls).toHaveLength(2);
@@ -247,8 +252,8 @@ describe('K7a: nothing of another set is noticed', () => {
     const [both] = await readAll([here, aReader(A, C)]);
     await world.calls.at(-1)?.found(A);
     expect(both?.what).toBe('A title');
-    expect(there.memory.negative(REQUEST.key, aReader(A))).toBeNull();
-    expect(there.memory.negative(REQUEST.key, aReader(B))).not.toBeNull();
+    expect(hasNegative(there, [A])).toBe(false);
+    expect(hasNegative(there, [B])).toBe(true);
     expect(whats(await readAll([there, aReader(A)], [there, aReader(B)]))).toEqual(['A title', 'none']);
     expect(world.calls).toHaveLength(3);
   });
@@ -280,8 +285,7 @@ describe('a renewal whose answer is not for all who wait for it', () => {
     expect(whats(reads)).toEqual(['none', 'none', 'none']);
     await readAll([here, aReader(A)], [here, aReader(A, C)], [there, aReader(A)]);
     for (const call of world.calls) await call.fail(DOWN);
-    expect(here.memory.peek(REQUEST.key)?.entry.answer.kind).not.toBe('found');
-    expect(world.redis.entries.get(REQUEST.key)?.entry.answer.kind).not.toBe('found');
+    expect([copyIn(here, A), world.redis.copyOf(A)]).toEqual([undefined, undefined]);
   });
 
   test('C4: a refresh behind a stale copy ends it for all who may see it, everywhere', async () => {
@@ -312,24 +316,65 @@ describe('a renewal whose answer is not for all who wait for it', () => {
     world.calls.splice(0);
     const reads = await readAll([here, aReader(A, B)], [here, aReader(A)]);
     await world.calls[0]?.found(B, 'Moved');
-    expect(reads[0]?.what).toBe('Moved');
-    for (const call of world.calls.slice(1)) await call.found(B, 'Moved');
-    expect(reads[1]?.what).toBe('none');
+    // It was a renewal of A's copy: those who may see B's too look again.
+    expect(whats(reads)).toEqual(['waits', 'none']);
+    await world.calls[1]?.found(B, 'Moved');
+    expect(whats(reads)).toEqual(['Moved', 'none']);
     expect(world.calls).toHaveLength(2);
   });
 });
 
-test('a copy that was replaced for others is not served, though memory holds it', async () => {
-  await fill(there, A);
-  const old = there.memory.peek(REQUEST.key);
-  await world.time.advance(SECOND);
-  await readAll([here, aReader(B)]);
-  await world.calls[1]?.found(B, 'Moved');
-  if (old !== undefined) there.memory.set(REQUEST.key, old, {});
-  await world.time.advance(3 * 3600 * SECOND);
-  const [seen] = await readAll([there, aReader(A)]);
-  await world.calls[2]?.fail(DOWN);
-  expect(seen?.what).toBe('unreachable');
+describe('C4: nothing outlives what the store says', () => {
+  test.each([
+    ['with Redis', false],
+    ['without', true],
+  ])('an answer from before the end of a copy files nothing, %s', async (_what, alone) => {
+    for (const end of ['absent', 'moved'] as const) {
+      world = new FlightWorld();
+      const process = world.process({ alone });
+      const [older] = await readAll([process, aReader(A)]);
+      await world.time.advance(1);
+      await readAll([process, aReader(A, B)]);
+      await (end === 'absent' ? world.calls[1]?.absent() : world.calls[1]?.found(B, 'Moved'));
+      await world.calls[0]?.found(A, 'Older');
+      expect(older).toMatchObject({ what: 'Older', isKept: false });
+      expect([copyIn(process, A), world.redis.copyOf(A)]).toEqual([undefined, undefined]);
+      await readAll([process, aReader(A)]);
+      expect(world.calls).toHaveLength(3);
+    }
+  });
+
+  test('a copy that has ended is dropped in every process before the answer is given', async () => {
+    await fill(here, A);
+    await readAll([there, aReader(A)]);
+    expect(copyIn(there, A)).toBeDefined();
+    await world.time.advance(3 * 3600 * SECOND);
+    const [seen] = await readAll([here, aReader(A, B)]);
+    await world.calls[1]?.found(B, 'Moved');
+    expect(copyIn(there, A)).toBeUndefined();
+    // The renewal was of A's copy; what is B's is a call of its own.
+    await world.calls[2]?.found(B, 'Moved');
+    expect(seen?.what).toBe('Moved');
+  });
+
+  test('if the journal can not be reached, that is reported, and the answer given', async () => {
+    await fill(here, A);
+    await world.time.advance(3 * 3600 * SECOND);
+    world.journalFails = true;
+    const [seen] = await readAll([here, aReader(A)]);
+    await world.calls[1]?.absent();
+    expect(seen?.what).toBe('none');
+    expect(here.seen).toContainEqual(expect.objectContaining({ event: 'shared-failed', operation: 'moved' }));
+  });
+
+  test('what readers of others learn ends no copy', async () => {
+    await fill(here, A);
+    await world.time.advance(SECOND);
+    await readAll([here, aReader(B)], [there, aReader(C)]);
+    await world.calls[1]?.found(B, 'Moved');
+    await world.calls[2]?.absent();
+    expect(whats(await readAll([here, aReader(A)], [there, aReader(A)]))).toEqual(['Old', 'Old']);
+  });
 });
 
 describe('leaders that do not end as they should', () => {
@@ -372,8 +417,8 @@ describe('leaders that do not end as they should', () => {
     here.shared.isPaused = true;
     await world.time.advance(LEASE_MS + 1);
     await world.calls[0]?.found(A);
-    expect(world.redis.entries.size).toBe(0);
-    expect(here.memory.peek(REQUEST.key)).toBeUndefined();
+    expect(world.redis.copies.size).toBe(0);
+    expect(copyIn(here, A)).toBeUndefined();
   });
 
   test('a leader that lives is followed for as long as it renews its lease', async () => {
@@ -409,10 +454,10 @@ describe('leaders that do not end as they should', () => {
 
   test('an answer that came between the look and the lease is found with the question for it', async () => {
     await readAll([here, aReader(A)]);
-    there.shared.grants = [];
+    there.shared.looks = [];
     const [late] = await readAll([there, aReader(A)]);
     await world.calls[0]?.found(A);
-    for (const { grant } of there.shared.grants) grant();
+    for (const { go } of there.shared.looks) go();
     await world.settle();
     expect(late).toMatchObject({ what: 'A title', outcome: 'hit' });
     expect(world.calls).toHaveLength(1);
@@ -520,21 +565,13 @@ describe('deadlines', () => {
 
   test('the lease of a part ends in time, though its evaluation is still asked whose it is', async () => {
     const request = recordRequest('transcript', 'ev_1');
-    here.flights.join({ request, reader: aReader(A), previous: null, isBackground: false }).result.catch(() => {});
+    here.flights.join({ ...aTask(A), request }, null).result.catch(() => {});
     await vi.waitFor(() => expect(world.calls).toHaveLength(1));
     await world.time.advance(SECOND);
     await world.calls[0]?.answer({});
     await vi.waitFor(() => expect(world.calls).toHaveLength(2));
     await world.time.advance(MAX_WAIT_MS - SECOND);
     await vi.waitFor(() => expect([...world.redis.leases.keys()]).toEqual([`${REQUEST.key} ${A}`]));
-  });
-
-  test('nobody joins a flight that is late, though Redis has not answered it either', async () => {
-    here.shared.grants = [];
-    const [late] = await readAll([here, aReader(A)]);
-    await world.time.advance(MAX_WAIT_MS + SECOND);
-    const [next] = await readAll([here, aReader(A)]);
-    expect(whats([late, next].filter((each) => each !== undefined))).toEqual(['timeout', 'waits']);
   });
 
   test('who has a copy that is over after that second waits on', async () => {
@@ -549,12 +586,7 @@ describe('deadlines', () => {
   });
 
   test('a flight that has ended is not late any more', async () => {
-    const { result, signal } = here.flights.join({
-      request: REQUEST,
-      reader: aReader(A),
-      previous: null,
-      isBackground: false,
-    });
+    const { result, signal } = here.flights.join(aTask(A), null);
     await world.settle();
     await world.calls[0]?.found(A);
     await result;
@@ -576,8 +608,8 @@ describe('deadlines', () => {
     await readAll([here, aReader(A)]);
     await world.time.advance(MAX_WAIT_MS);
     await world.calls[0]?.found(A);
-    expect(here.memory.peek(REQUEST.key)).toBeUndefined();
-    expect(world.redis.entries.size).toBe(0);
+    expect(copyIn(here, A)).toBeUndefined();
+    expect(world.redis.copies.size).toBe(0);
   });
 
   test('a follower waits no longer than that, the time of its own call included', async () => {
@@ -646,7 +678,7 @@ describe('readers who leave', () => {
     await world.calls[0]?.found(A);
     expect(next).toMatchObject({ what: 'A title', outcome: 'collapsed' });
     expect(world.calls).toHaveLength(1);
-    expect(world.redis.entries.size).toBe(1);
+    expect(world.redis.copies.size).toBe(1);
   });
 
   test('a call that was not sent fails nobody who came since: they make another', async () => {
@@ -675,9 +707,9 @@ describe('readers who leave', () => {
     leave();
     await world.time.advance(250);
     expect(follower?.what).toBe('aborted');
-    const asked = there.shared.acquired.length;
+    const asked = there.shared.asked.length;
     await world.time.advance(MAX_WAIT_MS);
-    expect(there.shared.acquired).toHaveLength(asked);
+    expect(there.shared.asked).toHaveLength(asked);
     expect(world.calls).toHaveLength(1);
   });
 
@@ -725,10 +757,10 @@ describe('purges', () => {
   test('a copy that was purged while a flight waited for the lease is no base to renew on', async () => {
     await fill(here, A);
     await world.time.advance(STALE_MS);
-    here.shared.grants = [];
+    here.shared.looks = [];
     await readAll([here, aReader(A)]);
     await world.purges.purge(['all'], 'hard');
-    for (const { grant } of here.shared.grants) grant();
+    for (const { go } of here.shared.looks) go();
     await world.settle();
     expect(world.calls[1]).toMatchObject({ ifNoneMatch: undefined });
   });
@@ -740,7 +772,7 @@ describe('purges', () => {
     await world.purges.forget(world.purges.epoch().sequence);
     await world.calls[0]?.found(A);
     expect(seen).toMatchObject({ what: 'A title', isKept: false });
-    expect(alone.memory.peek(REQUEST.key)).toBeUndefined();
+    expect(copyIn(alone, A)).toBeUndefined();
   });
 
   test('after a purge a copy of the same millisecond is seen', async () => {
@@ -755,7 +787,7 @@ describe('purges', () => {
 });
 
 describe('Redis fails', () => {
-  test.each(['lookUp', 'acquire', 'complete', 'fail', 'release', 'backfill'])(
+  test.each(['look', 'complete', 'fail', 'release', 'backfill'])(
     'at %s: the reader is answered, and it is reported',
     async (operation) => {
       here.shared.failing = [operation];
@@ -778,7 +810,7 @@ describe('Redis fails', () => {
     await fill(here, A, 'New');
     world.redis.leases.clear();
     const seen: string[] = [];
-    for (const failing of [[], ['lookUp', 'acquire']]) {
+    for (const failing of [[], ['look']]) {
       here.shared.failing = failing;
       await world.time.advance(3 * 3600 * SECOND);
       const reads = await readAll([here, aReader(A)]);
@@ -790,9 +822,9 @@ describe('Redis fails', () => {
 
   test('nor an older entry that there is none', async () => {
     const seen: string[] = [];
-    for (const failing of [[], ['complete'], ['lookUp', 'acquire'], ['lookUp', 'acquire']]) {
+    for (const failing of [[], ['complete'], ['look'], ['look']]) {
       here.shared.failing = failing;
-      await world.time.advance(failing.length === 2 ? 1 : NOT_FOUND_MS);
+      await world.time.advance(failing[0] === 'look' ? 1 : NOT_FOUND_MS);
       world.redis.leases.clear();
       const before = world.calls.length;
       const reads = await readAll([here, aReader(A)]);
@@ -804,20 +836,20 @@ describe('Redis fails', () => {
   });
 
   test('each process then asks for itself', async () => {
-    for (const each of [here, there]) each.shared.failing = ['lookUp', 'acquire'];
+    for (const each of [here, there]) each.shared.failing = ['look'];
     const reads = await readAll([here, aReader(A)], [there, aReader(A)]);
     expect(world.calls).toHaveLength(2);
     for (const call of world.calls) await call.found(A);
     expect(whats(reads)).toEqual(['A title', 'A title']);
-    expect(world.redis.entries.size).toBe(0);
+    expect(world.redis.copies.size).toBe(0);
   });
 
   test('a lease that is granted after the reader gave up on Redis is given back', async () => {
-    here.shared.grants = [];
+    here.shared.looks = [];
     // It has waited so long that each answer has only a few milliseconds more.
     const reading = read(here, { ...aReader(A), redisWait: new RedisWait(0) });
     await vi.waitFor(() => expect(world.calls).toHaveLength(1));
-    for (const { grant } of here.shared.grants) grant();
+    for (const { go } of here.shared.looks) go();
     await world.settle();
     expect(world.redis.leases.size).toBe(0);
     await world.calls[0]?.found(A);
@@ -843,36 +875,34 @@ test('R6: a reader that may not wait for Redis any more is answered by a call of
 test('R6: a refresh that nobody waits for is not bound by how long its reader may wait for Redis', async () => {
   await fill(here, A);
   await world.time.advance(STALE_MS);
-  here.shared.grants = [];
+  here.shared.looks = [];
   await readAll([here, { ...aReader(A), redisWait: new OverWait(0) }]);
   expect(world.calls).toHaveLength(1);
-  for (const { grant } of here.shared.grants) grant();
+  for (const { go } of here.shared.looks) go();
   await world.settle();
   await world.calls[1]?.found(A, 'New');
   expect(whats(await readAll([there, aReader(A)]))).toEqual(['New']);
 });
 
 describe('what operators see', () => {
-  test('the flights of a key, and those of one audience; failures for a second', async () => {
+  test('the flights of a key, and those of one set; failures for a second', async () => {
     const [atMs, { key }] = [world.time.nowMs(), REQUEST];
-    const task = { request: REQUEST, reader: aReader(A), previous: null, isBackground: false };
-    const { result } = here.flights.join(task);
+    const { result } = here.flights.join(aTask(A), null);
     result.catch(() => undefined);
     expect(here.flights.flightOf(key, null)).toEqual({ sinceMs: atMs, hasJustFailed: false });
-    expect(here.flights.flightOf(key, A)).toEqual({ sinceMs: atMs, hasJustFailed: false });
-    expect(here.flights.flightOf(key, B)).toEqual({ sinceMs: null, hasJustFailed: false });
+    expect(here.flights.flightOf(key, workspaceSetOf(aReader(A)))).toEqual({ sinceMs: atMs, hasJustFailed: false });
+    expect(here.flights.flightOf(key, workspaceSetOf(aReader(B)))).toEqual({ sinceMs: null, hasJustFailed: false });
     await world.settle();
     await world.calls[0]?.fail(DOWN);
     expect(here.flights.flightOf(key, null)).toEqual({ sinceMs: null, hasJustFailed: true });
-    expect(here.flights.flightOf(key, B)).toEqual({ sinceMs: null, hasJustFailed: false });
+    expect(here.flights.flightOf(key, workspaceSetOf(aReader(B)))).toEqual({ sinceMs: null, hasJustFailed: false });
     await world.time.advance(SECOND);
-    expect(here.flights.flightOf(key, A)).toEqual({ sinceMs: null, hasJustFailed: false });
+    expect(here.flights.flightOf(key, workspaceSetOf(aReader(A)))).toEqual({ sinceMs: null, hasJustFailed: false });
   });
 });
 
 test('a gateway that stops learns how many of its calls have not ended in time', async () => {
-  const task = { request: REQUEST, reader: aReader(A), previous: null, isBackground: false };
-  const { result } = here.flights.join(task);
+  const { result } = here.flights.join(aTask(A), null);
   const [inTime, late] = [here.flights.settled(2 * SECOND), here.flights.settled(SECOND)];
   await world.time.advance(SECOND);
   expect(await late).toBe(1);
@@ -882,11 +912,10 @@ test('a gateway that stops learns how many of its calls have not ended in time',
 });
 
 test('a copy that came into memory since the reader looked is served without a lease', async () => {
-  const task = { request: REQUEST, reader: aReader(A), previous: null, isBackground: false };
   await fill(here, A);
-  const asked = here.shared.acquired.length;
-  expect((await here.flights.join(task).result).from).toBe('memory');
-  expect(here.shared.acquired).toHaveLength(asked);
+  const asked = here.shared.asked.length;
+  expect((await here.flights.join(aTask(A), null).result).from).toBe('memory');
+  expect(here.shared.asked).toHaveLength(asked);
 });
 
 test('absence is remembered for its time', async () => {

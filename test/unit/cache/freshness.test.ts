@@ -17,7 +17,7 @@ function at(
 ): Freshness {
   const epoch = purgesAlone(systemClock).epoch();
   const entry = new Entry({ kind: 'found', record: {}, etag: null, bytes: 1 }, 0);
-  const stored = { kind: 'rubric', entry, tags: ['all'], epoch, receivedAtMs: 0 } as const;
+  const stored = { kind: 'rubric', owner: 'w1', entry, tags: ['all'], epoch, receivedAtMs: 0 } as const;
   return freshnessOf(keyHash, stored, { ttl: { of: () => times }, purges: { since: () => purge } }, ageMs);
 }
 
@@ -66,7 +66,7 @@ test('a clock that differs by two seconds makes no entry younger than new', () =
 test('C9: the age of an entry from the future is unknown, and stays so; it has just become stale when that is seen', () => {
   const epoch = purgesAlone(systemClock).epoch();
   const entry = new Entry({ kind: 'found', record: {}, etag: null, bytes: 1 }, 3_600_000);
-  const stored = { kind: 'rubric', entry, tags: ['all'], epoch, receivedAtMs: 3_600_000 } as const;
+  const stored = { kind: 'rubric', owner: 'w1', entry, tags: ['all'], epoch, receivedAtMs: 3_600_000 } as const;
   const policy = { ttl: { of: () => TIMES }, purges: { since: () => null } };
   const seen = [0, 299_999, 300_000, 3_600_000].map((nowMs) => freshnessOf(0, stored, policy, nowMs));
   expect(seen).toEqual([
@@ -85,10 +85,10 @@ test('a soft purge makes a fresh entry stale at once, and an old one no younger'
 test('a stale copy is served while one refresh runs, and without any during maintenance', () => {
   const epoch = purgesAlone(systemClock).epoch();
   const entry = new Entry({ kind: 'found', record: {}, etag: null, bytes: 1 }, 0);
-  const stored = { kind: 'rubric', entry, tags: ['all'], epoch, receivedAtMs: 0 } as const;
+  const stored = { kind: 'rubric', owner: 'w1', entry, tags: ['all'], epoch, receivedAtMs: 0 } as const;
   const copy = { stored, tier: 'memory', ...at(100_000) } as const;
-  expect(plan({ copy, negative: null }, null).action).toBe('serve-and-refresh');
-  expect(plan({ copy, negative: null }, { sinceMs: 0, untilMs: 1, by: 'ann' }).action).toBe('serve');
+  expect(plan(copy, null).action).toBe('serve-and-refresh');
+  expect(plan(copy, { sinceMs: 0, untilMs: 1, by: 'ann' }).action).toBe('serve');
 });
 
 test('C6: a hard purge ends an entry at any age', () => {

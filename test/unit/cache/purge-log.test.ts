@@ -19,12 +19,14 @@ function create() {
   const put = (id: string): StoredEntry => {
     const answer = { kind: 'found', record: {}, etag: null, bytes: 10 } as const;
     const tags = ['all', 'class:evaluation', `evaluation:${id}`, 'workspace:w1'] as const;
-    const stored = { kind: 'evaluation', entry: new Entry(answer, time.nowMs()), tags, epoch: purges.epoch() } as const;
+    const entry = new Entry(answer, time.nowMs());
+    const stored = { kind: 'evaluation', owner: 'w1', entry, tags, epoch: purges.epoch() } as const;
     const kept = { ...stored, receivedAtMs: time.nowMs() };
-    memory.set(recordRequest('evaluation', id).key, kept, {});
+    memory.set(recordRequest('evaluation', id).key, kept, { set: { ids: ['w1'], name: 'w1' }, keyId: undefined });
     return kept;
   };
-  const has = (id: string): boolean => memory.peek(recordRequest('evaluation', id).key) !== undefined;
+  const has = (id: string): boolean =>
+    memory.peek({ key: recordRequest('evaluation', id).key, owner: 'w1' }) !== undefined;
   return { time, memory, purges, put, has };
 }
 
@@ -73,7 +75,7 @@ test('C6: a purge counts what it has ended, and not what was stored since', asyn
     const entries = [ended, put('a')].filter(matches).length;
     return { entries, bytes: 0, isComplete: true };
   };
-  const shared = { isUp: () => true, get: () => Promise.resolve(null), measure };
+  const shared = { isUp: () => true, ownersOf: () => Promise.resolve([]), measure };
   const request = { tags: ['evaluation:a'], mode: 'hard', isExact: true, isDryRun: false } as const;
   expect(await purge(request, { memory, purges, shared })).toMatchObject({ entries: 1, isDeleted: true });
 });

@@ -1,0 +1,74 @@
+/** Keeps what a call has brought, in this process, and reports to the others what has ended (C4: nothing outlives what the store says). */
+import { attempt, type ReadThroughParts } from './copies.ts';
+import { type Backfill, backfillsOf, classOf, type StoredEntry } from './entry.ts';
+import { othersThan } from './memory-tier.ts';
+import { isNewer } from './plan.ts';
+import { isPurged, mayBeKept } from './purge-log.ts';
+import type { WorkspaceSet } from './address.ts';
+import type { CompletionStatus } from './shared-cache.ts';
+import type { FetchTask } from './store-call.ts';
+import { isCacheable } from './ttl-policy.ts';
+
+/**
+ * Keeps the answer in memory, unless a purge has come since the call began, or one that was fetched later is there:
+ * 1. This call begins.
+ * 2. A call for another set begins, and ends first. Without Redis nothing else orders the two.
+ * 3. This one ends with the older answer.
+ */
+export function keep<T>(
+  task: FetchTask<T>,
+  stored: StoredEntry<T>,
+  status: CompletionStatus,
+  parts: ReadThroughParts,
+): boolean {
+  const { memory, purges, ttl, clock } = parts;
+  const { request, set, reader } = task;
+  const { kind, key } = request;
+  const isFound = stored.entry.answer.kind === 'found';
+  const ended = isFound ? othersThan(stored.owner, set) : kind === 'list' ? [] : set.ids;
+  memory.end(key, ended, stored.entry.requestedAtMs);
+  if (status === 'lost' || status === 'overtaken' || !mayBeKept(purges, stored)) return false;
+  const present = isFound ? memory.peek({ key, owner: stored.owner }) : undefined;
+  const isPresentNewer = present !== undefined && isNewer(present, stored, clock.nowMs()) && !isPurged(purges, present);
+  const isInMemory = !isPresentNewer && memory.set(key, stored, { set, keyId: reader.keyId });
+  if (isFound && !isPresentNewer) backfill(task, stored, parts);
+  return (isInMemory || status === 'stored') && isCacheable(ttl.of(classOf(kind, stored.entry)));
+}
+
+function backfill<T>({ request, set, reader }: FetchTask<T>, stored: StoredEntry<T>, parts: ReadThroughParts): void {
+  const { memory, events } = parts;
+  const entries = backfillsOf(request, stored, set, (address) => memory.peek(address) ?? null);
+  if (entries.length === 0) return;
+  memory.backfill(entries, { set, keyId: reader.keyId });
+  for (const { refresh } of entries) if (refresh !== null) events.onRefresh?.(refresh);
+  void attempt(events, 'backfill', () => shareBackfills(entries, set, parts));
+}
+
+/** What the shared cache refuses, because it knows something newer, does not stay in memory either. */
+async function shareBackfills(entries: readonly Backfill[], set: WorkspaceSet, parts: ReadThroughParts): Promise<void> {
+  const { memory, sharedCache } = parts;
+  const results = await sharedCache.backfill(entries, set);
+  for (const [i, { isTooLate, ended }] of results.entries()) {
+    const entry = entries[i];
+    if (entry === undefined) continue;
+    if (isTooLate) memory.delete(entry.key, entry.stored);
+    await announceMoved({ key: entry.key, workspaces: ended, stored: entry.stored }, parts);
+  }
+}
+
+interface Ended {
+  readonly key: string;
+  /** Whose copies. */
+  readonly workspaces: readonly string[];
+  /** The answer that has ended them. */
+  readonly stored: StoredEntry;
+}
+
+/** Ends the copies in every process, by the journal. Never rejects. */
+export async function announceMoved(
+  { key, workspaces, stored }: Ended,
+  { announceMoved: announce, events }: Pick<ReadThroughParts, 'announceMoved' | 'events'>,
+): Promise<void> {
+  if (workspaces.length === 0) return;
+  await attempt(events, 'moved', () => announce({ key, workspaces, requestedAtMs: stored.entry.requestedAtMs }));
+}
