@@ -42,6 +42,8 @@ export interface FailoverOptions {
     readonly onExact: () => void;
     /** Called when Redis cannot decide on one quota, and when it can again (null). */
     readonly onUndecided: (quotaId: string, reason: UndecidableLogError | null) => void;
+    /** Called for a quota whose log in Redis has lost requests of the last hour. */
+    readonly onForgotten: (quotaId: string) => void;
   };
 }
 
@@ -50,7 +52,7 @@ export class FailoverLimiter implements QuotaLimiter {
   readonly #partitions: readonly Partition[];
 
   constructor({ link, self, clock, processes, hooks }: FailoverOptions) {
-    const redis = new RedisLimiter({ redis: link, clock });
+    const redis = new RedisLimiter({ redis: link, clock, onForgotten: hooks.onForgotten });
     const count = link.kind === 'cluster' ? QUOTA_BUCKETS : 1;
     let degraded = 0;
     const onChange = (change: 1 | -1, reason: unknown): void => {

@@ -6,6 +6,7 @@
  * two after its newest entry has left the hour. Releases that run side by side share these lists: a change of their form needs
  * a new key name.
  */
+import { LRUCache } from 'lru-cache';
 import type { Clock } from '../time/clock.ts';
 import type { RedisCommands } from '../redis/connection.ts';
 import { replyCode } from '../redis/errors.ts';
@@ -219,6 +220,17 @@ export class UndecidableLogError extends Error {
   }
 }
 
+interface RedisLimiterOptions {
+  readonly redis: RedisCommands;
+  readonly clock: Clock;
+  readonly onForgotten: (quotaId: string) => void;
+}
+
+/** Quotas whose last requests are remembered, to notice that Redis has lost them. */
+const MAX_REMEMBERED = 10_000;
+/** A failover loses the last writes; more than that is a log that was evicted, deleted or restored. */
+const LOST_MICROS = 10_000_000;
+
 /**
  * Rejects if Redis does not answer within its timeout, or cannot decide; the request may then be counted or not. With
  * UndecidableLogError only that quota is concerned.
@@ -230,10 +242,15 @@ export class RedisLimiter implements QuotaLimiter {
   /** Refusals that hold without asking Redis. */
   readonly rejections: RejectionCache;
   #batches = new Map<string, Batch>();
+  /** When Redis last admitted requests of this process, by its clock. */
+  readonly #admittedMicros = new LRUCache<string, number>({ max: MAX_REMEMBERED });
+  readonly #onForgotten: (quotaId: string) => void;
 
-  constructor({ redis, clock }: { readonly redis: RedisCommands; readonly clock: Clock }) {
+  /** `onForgotten` is called for a quota whose log has lost requests of the last hour. */
+  constructor({ redis, clock, onForgotten }: RedisLimiterOptions) {
     this.#redis = redis;
     this.#clock = clock;
+    this.#onForgotten = onForgotten;
     this.rejections = new RejectionCache(clock);
   }
 
@@ -295,6 +312,7 @@ export class RedisLimiter implements QuotaLimiter {
           for (const { reject } of waiters) reject(reply);
           continue;
         }
+        this.#compare(quotaId, reply);
         const decisions = waiters.map((_, nth) => decisionOf(nth, reply, limits));
         const last = decisions.at(-1);
         if (last !== undefined) this.rejections.set(quotaId, last, times);
@@ -303,6 +321,16 @@ export class RedisLimiter implements QuotaLimiter {
     } catch (error) {
       for (const { waiters } of batches) for (const { reject } of waiters) reject(error);
     }
+  }
+
+  /** The log must hold what this process was admitted: it is told from it alone whether Redis has lost some. */
+  #compare(quotaId: string, { nowMicros, newestMicros, admitted }: Reply): void {
+    const lastMicros = this.#admittedMicros.get(quotaId) ?? 0;
+    const isGone = newestMicros === 0 || lastMicros - newestMicros > LOST_MICROS;
+    if (isGone && lastMicros > 0 && lastMicros <= nowMicros && nowMicros - lastMicros < HOUR_MICROS) {
+      this.#onForgotten(quotaId);
+    }
+    if (admitted > 0) this.#admittedMicros.set(quotaId, nowMicros);
   }
 
   async #run(batches: readonly Batch[]): Promise<readonly (Reply | Error)[]> {

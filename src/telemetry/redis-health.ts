@@ -150,6 +150,11 @@ export class RedisHealth {
   readonly quotaHooks = {
     onDegraded: (reason: unknown): void => this.#setQuota({ reason }),
     onExact: (): void => this.#setQuota(null),
+    onForgotten: (quotaId: string): void =>
+      this.#options.logger.error(
+        { quotaId },
+        'Redis has lost the requests of a quota: they count no more. It must not evict',
+      ),
     onUndecided: (quotaId: string, reason: UndecidableLogError | null): void => {
       const { health, logger } = this.#options;
       if (reason === null) {

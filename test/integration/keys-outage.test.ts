@@ -6,7 +6,7 @@ import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { dependency, type World, redisIsWell, startFleet, WITHIN, use } from '../support/world.ts';
 import { forTest } from '../support/opened.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
-import { atEach, cutSubscribers, type TestClient, withClient } from '../support/redis/client.ts';
+import { atEach, cutSubscribers, namesIn, type TestClient, withClient } from '../support/redis/client.ts';
 import { isOneServer, startRedis, type TestRedis } from '../support/redis.ts';
 import { auditOf, samplesOf } from '../support/admin.ts';
 import { runCli } from '../support/cli.ts';
@@ -196,6 +196,17 @@ test.skipIf(!isOneServer)('a revocation that no replica has confirmed says so in
   await gateway.admin('DELETE', `/api/keys/${replicated.keyId}`);
   expect((await auditOf(gateway))[0]).toMatchObject({ action: 'key.revoke', to });
   expect(await use(gateway, replicated.token)).toBe(403);
+});
+
+test('a Redis that evicts the requests of a quota is named in the log', async () => {
+  const gateway = await one();
+  const { keyId, token } = await gateway.issue();
+  const lost = (): boolean => gateway.logLines.join('').includes('Redis has lost the requests of a quota');
+  for (let time = 0; time < 2; time += 1) await gateway.get('/v2/calls', { key: token });
+  expect(lost()).toBe(false);
+  await withClient(redis.url, async (client) => client.del(...(await namesIn(client, `*${keyId}:log`))));
+  await gateway.get('/v2/calls', { key: token });
+  expect(lost()).toBe(true);
 });
 
 test('an empty Redis that nobody has seen with keys is no loss', async () => {

@@ -17,7 +17,7 @@ const raw = await connectToAny(redis.url, 5000);
 afterAll(() => raw.disconnect());
 const link = await forFile(new RedisLink({ url: redis.url, role: 'state' }));
 await new Promise<void>((resolve) => void link.onUp(resolve));
-const limiter = new RedisLimiter({ redis: link, clock: systemClock });
+const limiter = new RedisLimiter({ redis: link, clock: systemClock, onForgotten: () => undefined });
 
 async function nowMicros(): Promise<number> {
   const [seconds, micros] = await raw.time();

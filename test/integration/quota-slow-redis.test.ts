@@ -42,6 +42,7 @@ async function limiterAt(delayMs: number, jitterMs = 0): Promise<DistantLimiter>
     onDegraded: (reason: unknown) => void outages.push(reason),
     onExact: () => undefined,
     onUndecided: () => undefined,
+    onForgotten: () => undefined,
   };
   const parts = { self: randomUUID(), link, clock: systemClock, processes: () => 4, hooks };
   const limiter = await forTest(new FailoverLimiter(parts));
