@@ -342,8 +342,7 @@ export class Gateway {
       ...this.#parts,
       fetch: store.guard.fetch,
       sharedCache: backend.sharedCache ?? UNSHARED,
-      announceMoved: ({ requestedAtMs: fetchedAtMs, ...moved }) =>
-        backend.journal.append({ kind: 'moved', ...moved, fetchedAtMs }),
+      announceMoved: (moved) => backend.journal.append({ kind: 'moved', ...moved }),
       purges: backend.purges,
       maintenance: backend.maintenance,
       events: broadcast(loaded.isTraced ? [...listeners, cacheSpans] : listeners),

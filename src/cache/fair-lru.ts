@@ -3,15 +3,15 @@
  * API key, as in shares.ts. Each copy is charged to one: to the holder that brought it, or to another that reads it and has
  * less.
  *
- * When there is no room, the least recently used copy of all goes if nobody has used it for five minutes. Else it is the
+ * When there is no room, the least recently used copy of all is evicted if nobody has used it for five minutes. Else it is the
  * least recently used one of those holders that have more than an equal share and more than half of what the largest has. So
  * a flood takes the room of the one who floods and of what nobody uses, and holders that have about as much share a plain
  * LRU. A holder that has no more than an equal share loses no copy that is in use.
  *
  * It fails in two ways:
  * - While all else is in use, a copy is not kept if there is no room for it beside what its holder leaves to the others.
- * - A copy that several use counts as one holder's, who has that much less room for copies of its own. It goes when this
- *   holder has to give something up and the last other reader holds as much.
+ * - A copy that several use counts as one holder's, who has that much less room for copies of its own. It is
+ *   evicted when this holder's copies are and the last other reader holds as much.
  */
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../time/clock.ts';
@@ -136,25 +136,25 @@ export class FairLru<V extends Weighed> {
     for (const [key, { value }] of this.#places.entries()) yield [key, value];
   }
 
-  /** False if the new one itself has to go. */
+  /** Evicts copies until there is room. False if the new one itself is evicted. */
   #makeRoomFor(newest: Place<V>): boolean {
     while (this.#bytes > this.maxBytes) {
       const [oldest] = this.#places.rvalues();
       if (oldest === undefined || newest.usedMicros - oldest.usedMicros < IDLE_MICROS) break;
       this.#evict(oldest);
     }
-    // Known before others give anything for it.
-    if (this.#bytes > this.maxBytes && !this.#mayStay(newest)) {
+    // Known before any other copy is evicted for it.
+    if (this.#bytes > this.maxBytes && !this.#fits(newest)) {
       this.#evict(newest);
       return false;
     }
-    let giving: Giving<V> = { lines: [], left: 0 };
+    let evictable: Evictable<V> = { lines: [], left: 0 };
     while (this.#bytes > this.maxBytes) {
-      let place = oldestOf(giving);
+      let place = oldestOf(evictable);
       if (place === null || place === newest) {
         // The largest may have less by now. A look at all holders is not needed for each copy.
-        giving = this.#giving();
-        place = oldestOf(giving) ?? newest;
+        evictable = this.#evictable();
+        place = oldestOf(evictable) ?? newest;
       }
       if (this.#handOver(place)) continue;
       this.#evict(place);
@@ -163,8 +163,8 @@ export class FairLru<V extends Weighed> {
     return true;
   }
 
-  /** Whether there is room for the copy once all have made as much as they have to for it. */
-  #mayStay({ line: own, value }: Place<V>): boolean {
+  /** Whether there is room for the copy once all copies are evicted that may be for it. */
+  #fits({ line: own, value }: Place<V>): boolean {
     const left = this.#leftToOthers(value.bytes);
     let missing = this.#bytes - this.maxBytes - (own.bytes - value.bytes);
     for (const line of this.#lines.values()) {
@@ -178,14 +178,14 @@ export class FairLru<V extends Weighed> {
     return missing <= 0;
   }
 
-  #giving(): Giving<V> {
+  #evictable(): Evictable<V> {
     let most = 0;
     for (const { bytes } of this.#lines.values()) most = Math.max(most, bytes);
     const left = this.#leftToOthers(most);
     return { lines: [...this.#lines.values()].filter(({ bytes }) => bytes > left), left };
   }
 
-  /** What nobody has to give up for a holder of that much. */
+  /** How much of any other holder is not evicted for one of that much. */
   #leftToOthers(bytes: number): number {
     return Math.max(this.maxBytes / this.#lines.size, bytes / 2);
   }
@@ -234,13 +234,13 @@ export class FairLru<V extends Weighed> {
   }
 }
 
-/** Who makes room, and how much each of them keeps. */
-interface Giving<V extends Weighed> {
+/** The holders whose copies may be evicted, and how much each of them keeps. */
+interface Evictable<V extends Weighed> {
   readonly lines: readonly Line<V>[];
   readonly left: number;
 }
 
-function oldestOf<V extends Weighed>({ lines, left }: Giving<V>): Place<V> | null {
+function oldestOf<V extends Weighed>({ lines, left }: Evictable<V>): Place<V> | null {
   let found: Place<V> | null = null;
   for (const { bytes, oldest } of lines) {
     if (oldest !== null && bytes > left && (found === null || oldest.usedMicros < found.usedMicros)) found = oldest;

@@ -12,7 +12,7 @@ const maintenance = z.object({ sinceMs: timeMs, untilMs: timeMs, by: z.string() 
 
 const eventSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('purge'), tags: z.array(z.string()), mode: z.enum(['soft', 'hard']), from03 }),
-  z.object({ kind: z.literal('moved'), key: z.string(), workspaces: z.array(z.string()), fetchedAtMs: timeMs }),
+  z.object({ kind: z.literal('moved'), key: z.string(), workspaces: z.array(z.string()), requestedAtMs: timeMs }),
   z.object({ kind: z.literal('times'), class: z.string(), overrides }),
   z.object({ kind: z.literal('maintenance'), maintenance: maintenance.nullable() }),
   z.object({ kind: z.literal('keys'), hashes: z.array(z.string()).nullable(), from03 }),

@@ -20,9 +20,9 @@ export interface EventsByKind {
   readonly purge: { readonly tags: readonly string[]; readonly mode: 'soft' | 'hard' } & From03;
   /**
    * The store has disowned a record for these workspaces: it has moved, or is gone. Copies filed under them from fetches that
-   * began before `fetchedAtMs` (Unix milliseconds) end.
+   * began before `requestedAtMs` (Unix milliseconds) end.
    */
-  readonly moved: { readonly key: string; readonly workspaces: readonly string[]; readonly fetchedAtMs: number };
+  readonly moved: { readonly key: string; readonly workspaces: readonly string[]; readonly requestedAtMs: number };
   /** All times of a class that operators have set are these now. */
   readonly times: { readonly class: string; readonly overrides: readonly TimeOverride[] };
   readonly maintenance: { readonly maintenance: MaintenancePeriod | null };

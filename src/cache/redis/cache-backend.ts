@@ -85,8 +85,8 @@ export class CacheBackend {
     this.purges = new PurgeLog({ journal, clock, onHard: onHardPurge });
     const onChanged = (cacheClass: CacheClass): Promise<void> => this.keepLonger([cacheClass]);
     this.ttlControl = new TtlControl({ journal, policy: ttl, clock, timers, onEnd: onTtlEnd, onChanged });
-    this.#stopMoves = journal.on('moved', ({ key, workspaces, fetchedAtMs }) => {
-      options.memory.end(key, workspaces, fetchedAtMs);
+    this.#stopMoves = journal.on('moved', ({ key, workspaces, requestedAtMs }) => {
+      options.memory.end(key, workspaces, requestedAtMs);
     });
     this.#budget = new RedisBudget({ ...options, names });
     this.sharedCache = new RedisSharedCache({
