@@ -39,6 +39,10 @@ export class ShapeCount {
   #last = 0;
   /** Lines with others below them that are words and no more. */
   followed = 0;
+  /** How many of those below are items of a list. */
+  lists = 0;
+  /** Lines with a name before a colon that end like a line of a program. */
+  code = 0;
   afterBlank = 0;
   /** Turns whose words, beside the time, look like a title. */
   titles = 0;
@@ -189,7 +193,11 @@ export class Sampler {
     const head = this.#head;
     const counted = kindsOf(head).flatMap((kind) => this.#countKind(kind) ?? []);
     const { shapes: above } = this.#previous;
-    if (head.timePlace !== 'before') for (const shape of above) if (!counted.includes(shape)) shape.followed += 1;
+    for (const shape of head.timePlace === 'before' ? [] : above) {
+      if (counted.includes(shape)) continue;
+      shape.followed += 1;
+      if (head.mark === '-' || head.mark === '1.') shape.lists += 1;
+    }
     if (head.nameEnds === 'colon') this.#addTopLine(lineStart);
     const bareName = this.#bareName();
     const time = head.timePlace === 'none' ? '' : this.#timeText();
@@ -235,6 +243,7 @@ export class Sampler {
     const value = isColon ? this.#text.slice(head.wordsStart, head.end) : '';
     const shape = this.#count('named', name);
     if (SENTENCE_ENDS.test(value)) shape.sentences += 1;
+    if (CODE_ENDS.test(value)) shape.code += 1;
     this.#countRecord(shape, name);
     if (CELLS.test(value.slice(0, MAX_CELL_UNITS))) shape.cells += 1;
     if (isSpeakerLabel(name) && value !== '' && looksLikeName(value)) {
@@ -313,6 +322,7 @@ export function bareNameOf(text: string, head: LineHead): string | null {
 
 const MAX_VALUE_UNITS = 400;
 const MAX_RECORDS = 50;
+const CODE_ENDS = /[;{}([]\s*$/;
 const MAX_CELL_UNITS = 40;
 const CELLS = /[,;|\t]\s?\d{1,3}:\d\d/;
 const MAX_TITLE_UNITS = 60;

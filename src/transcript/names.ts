@@ -32,15 +32,15 @@ export function isName(text: string, start: number, end: number): boolean {
     const isSpace = isWhiteSpace(unit);
     if (!isSpace && !inWord && depth === 0) words += 1;
     inWord = !isSpace;
-    if (unit > 0x5d && unit < 0x3000) continue;
-    if (SENTENCE_MARKS.has(unit)) return false;
+    if (unit > 0x7d && unit < 0x3000) continue;
+    if (SENTENCE_MARKS.has(unit) || CODE_MARKS.has(unit)) return false;
     if (unit === COMMA && i + 1 < end && !isWhiteSpace(text.charCodeAt(i + 1))) return false;
     if (unit === QUOTE) quotes += 1;
     if (unit === BRACKET_OPEN) brackets += 1;
     if (unit === BRACKET_CLOSE) brackets -= 1;
     if (unit === PARENTHESIS_CLOSE && depth > 0) depth -= 1;
   }
-  if (points > MAX_NAME_POINTS || words > MAX_NAME_WORDS || quotes % 2 > 0 || brackets !== 0) return false;
+  if (depth > 0 || points > MAX_NAME_POINTS || words > MAX_NAME_WORDS || quotes % 2 > 0 || brackets !== 0) return false;
   return !isBlank(text, start, end);
 }
 
@@ -69,6 +69,9 @@ export function isWhiteSpace(unit: number): boolean {
 export function isSentenceMark(unit: number): boolean {
   return SENTENCE_MARKS.has(unit);
 }
+
+/** Signs of a program's text. */
+const CODE_MARKS: ReadonlySet<number> = new Set(Array.from('{}=`', (mark) => mark.charCodeAt(0)));
 
 const MAX_LIKELY_WORDS = 8;
 /** Chinese and Japanese write no spaces. */
@@ -137,6 +140,9 @@ time|start|end|start time|end time|duration|length|language|kind|description|key
 recorded|recording|recorded on|recorded by|transcript|transcription|transcribed by|source
 url|link|file|filename|id|call id|meeting id|passcode
 note|notes|nb|n.b.|ps|p.s.|todo|to do|summary|action items|next steps|outcome
+fix|fixes|fixed|feature|features|docs|doc|documentation|bugfix|bug fix|bug fixes|added|changed|removed|deprecated
+build|ci|chore|refactor|refactoring|style|perf|performance|test|tests|deps|dev deps|breaking|breaking change|breaking changes
+example|examples|params|parameters|returns|usage|default|warning|important|tip|see|see also|version|license|meta|actions
 monday|tuesday|wednesday|thursday|friday|saturday|sunday
 titel|thema|teilnehmer|ort|zeit|dauer|sprache|notiz|hinweis|titre|durée|título`.split(/[|\n]/),
 );

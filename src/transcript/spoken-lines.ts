@@ -143,7 +143,9 @@ class TurnReader {
     const { text } = this.#body;
     const head = this.#head;
     const isClock = role === 'mark' && text.slice(head.timeStart, head.end).includes(':');
-    const isHeader = head.nameEnds === 'colon' || end <= this.#contentStart;
+    // Among named lines, a colon that ends no name explains nothing below the header.
+    const isInHeader = this.#shape.kind !== 'named' || end <= this.#speechStart;
+    const isHeader = (head.nameEnds === 'colon' && isInHeader) || end <= this.#contentStart;
     if (isClock || isHeader) this.#measure.mark();
     if (isHeader) this.#headerLines += 1;
     if (isClock) return;

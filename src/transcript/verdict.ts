@@ -54,6 +54,7 @@ function refusalOf(shape: ShapeCount, sample: Sample): string | null {
 function refusalOfNamed(shape: ShapeCount, { paragraphs, keys }: Sample): string | null {
   const { turns, cells, sentences, records, names } = shape;
   if (cells * 2 > turns) return 'the words are cells of another format';
+  if (shape.code * 2 > turns) return 'the lines are those of a program';
   const [[first, count] = ['', 0], ...others] = records;
   const isRecord = others.length === 0 && count > 1 && first.indexOf('\n') < first.length - 1;
   if (isRecord && sentences === 0) return 'every paragraph has the same keys';
@@ -105,6 +106,7 @@ function refusalOfTimes(shape: ShapeCount, { paragraphs, units }: Sample): strin
 function refusalOfUntimed(shape: ShapeCount, { lines, paragraphs }: Sample): string | null {
   const { turns, names, likely, features } = shape;
   if (names.repeats < 2 || names.size * 2 > turns) return 'names do not recur';
+  if (features.mark === '-' && !features.isBold) return 'they are items of a list';
   if (likely * 2 < turns) return 'most are no names';
   const isWeak = features.nameEnds === 'gap' || features.nameEnds === 'dash';
   const isMost = isWeak ? turns * 2 > lines - shape.firstLine : turns * 2 >= paragraphs;
@@ -116,5 +118,6 @@ function refusalOfBareNames(shape: ShapeCount): string | null {
   const { recurring, turns, followed, names } = shape;
   if (recurring.turns < 4 || recurring.names * 2 > recurring.turns || recurring.names < 2) return 'names do not recur';
   if (names.once > recurring.turns) return 'most lines like it are no names';
+  if (shape.lists * 2 > turns) return 'lists stand below';
   return followed * 10 < turns * 8 ? 'some have no words below' : null;
 }
