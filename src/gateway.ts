@@ -341,6 +341,7 @@ export class Gateway {
     return new ReadThrough({
       ...this.#parts,
       fetch: store.guard.fetch,
+      hasRoom: () => store.guard.hasRoom(),
       sharedCache: backend.sharedCache ?? UNSHARED,
       announceMoved: (moved) => backend.journal.append({ kind: 'moved', ...moved }),
       purges: backend.purges,

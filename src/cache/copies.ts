@@ -28,6 +28,8 @@ export interface ReadThroughParts {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly events: CacheListener;
+  /** Whether the store may be called at once, and nobody waits for it. */
+  readonly hasRoom: () => boolean;
   /** How long a flight may take, the wait for another process included; longer than `upstream.timeout`. */
   readonly maxWaitMs: number;
 }

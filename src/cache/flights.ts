@@ -118,8 +118,8 @@ export class Flights {
   /** Joins the flight that is under way, or begins one. Rejects with a StoreError and nothing else. */
   join<T>(task: FetchTask<T>, turn: Turn | null, caller?: AbortSignal): Flight<Landing> {
     const name = nameOf(task);
-    const flight = this.#underWay.join(name, caller, (signal, lateness) =>
-      this.#spans.run(name, () => this.#fly(task, turn, { signal, lateness })),
+    const flight = this.#underWay.join(name, caller, (signal, lateness, waiting) =>
+      this.#spans.run(name, () => this.#fly({ readers: waiting, ...task }, turn, { signal, lateness })),
     );
     this.#spans.joined({ name, kind: task.request.kind, isBackground: task.isBackground, ...flight });
     if (flight.startedByCaller) flight.result.catch((error: unknown) => this.#onFailed(name, task, error));
@@ -239,7 +239,11 @@ export class Flights {
     const { request, set } = task;
     const { key, kind } = request;
     const local = turn === null ? copyInMemory(task, this.#options) : null;
-    if (local !== null && plan(local, null).action === 'serve') return { landing: landingOn(local, local.tier) };
+    // An early renewal is of a copy that would do.
+    const isDone = task.isEarly !== true || local?.stored !== task.previous?.stored;
+    if (local !== null && isDone && plan(local, null).action === 'serve') {
+      return { landing: landingOn(local, local.tier) };
+    }
     let seenAtMs = seenBy(task, local, task.previous);
     let waitsSinceMs: number | null = null;
     const report = (end: LeaseWaitEnd): void => {

@@ -8,6 +8,7 @@ import { maintenanceError } from '../upstream/maintenance.ts';
 import { asStoreError, StoreError } from '../upstream/store-error.ts';
 import { workspaceSetOf, type WorkspaceSet } from './address.ts';
 import { assess, copyInMemory, type ReadThroughParts } from './copies.ts';
+import { EarlyRenewal } from './early-renewal.ts';
 import { classOf, copyHashOf, isFor, isOfKind, itemHashesOf, type StoredEntry } from './entry.ts';
 import type { MissReason } from './events.ts';
 import { Flights, type Landing } from './flights.ts';
@@ -67,12 +68,14 @@ type Served = Pick<CacheRead<unknown>, 'outcome' | 'tier' | 'isKept' | 'forward'
 export class ReadThrough implements Cache {
   readonly #options: ReadThroughParts;
   readonly #flights: Flights;
+  readonly #early: EarlyRenewal;
   /** Readers whose flight has ended. */
   readonly #landed = new Batches();
 
   constructor(options: ReadThroughParts) {
     this.#options = options;
     this.#flights = new Flights(options);
+    this.#early = new EarlyRenewal(options);
   }
 
   flightOf(key: string, set: WorkspaceSet | null): FlightView {
@@ -102,13 +105,15 @@ export class ReadThrough implements Cache {
     const proof = this.#options.purges.prove();
     if (proof !== null) await (reader.redisWait?.within(proof).catch(() => undefined) ?? proof);
     const copy = this.#newest(request, copyInMemory(read, this.#options), found);
-    const next = plan(copy, this.#options.maintenance.current());
+    const maintenance = this.#options.maintenance.current();
+    const next = plan(copy, maintenance);
     if (isAtOnce(next) && seenAtMs === null && !this.#options.sharedCache.isHeard()) return this.#lookOnly(read, copy);
     switch (next.action) {
       case 'serve':
+        if (this.#early.isDue(next.copy) && maintenance === null) this.#refreshInBackground(read, next.copy, true);
         return this.#serveCopy(read, next.copy, null);
       case 'serve-and-refresh':
-        this.#refreshInBackground(read, next.copy);
+        this.#refreshInBackground(read, next.copy, false);
         return this.#serveCopy(read, next.copy, null);
       case 'fetch':
         return await this.#fetchOrFallBack({ ...read, ...next, seenAtMs, reason: this.#missReason(request, copy) });
@@ -137,8 +142,9 @@ export class ReadThrough implements Cache {
   }
 
   /** One refresh, which nobody waits for. */
-  #refreshInBackground<T>({ request, reader, set }: Read<T>, previous: CachedCopy<T>): void {
-    const task = { request, reader, set: flightSet(set, previous), previous, seenAtMs: null, isBackground: true };
+  #refreshInBackground<T>({ request, reader, set }: Read<T>, previous: CachedCopy<T>, isEarly: boolean): void {
+    const how = { isBackground: true, isEarly, readers: () => this.#early.readsOf(previous) };
+    const task = { request, reader, set: flightSet(set, previous), previous, seenAtMs: null, ...how };
     void this.#flights.refresh(task);
   }
 

@@ -30,6 +30,10 @@ export interface FetchTask<T = unknown> {
   readonly seenAtMs: number | null;
   /** A background refresh of a copy that was served: no reader waits for it. */
   readonly isBackground: boolean;
+  /** The copy is still fresh, and would do: see `EarlyRenewal`. */
+  readonly isEarly?: boolean;
+  /** How many readers gain by it; without it, those who wait. */
+  readonly readers?: () => number;
   /** Called with what gives back the memory that was reserved for the answer. */
   readonly onReserved?: (release: () => void) => void;
 }
@@ -61,7 +65,7 @@ export async function callStore<T>(
   signal: AbortSignal,
   parts: ReadThroughParts,
 ): Promise<Answer<T>> {
-  const { request, set, reader, isBackground, onReserved = () => undefined } = task;
+  const { request, set, reader, isBackground, isEarly = false, readers = () => 1, onReserved = () => undefined } = task;
   const { fetch, purges, clock, events } = parts;
   // A copy that was purged while this flight waited for its turn is no base to renew anything on.
   const previous = task.previous !== null && isPurged(purges, task.previous.stored) ? null : task.previous;
@@ -77,10 +81,12 @@ export async function callStore<T>(
       keyId: reader.keyId ?? null,
       workspaceId: others.length === 0 ? workspaceId : null,
       durationMs,
+      isEarly,
     });
   };
   try {
-    const answer = await request.send(fetch, { ...fetchOptions(known, reader), signal, isBackground, onReserved });
+    const how = { signal, isBackground, isEarly, readers, onReserved };
+    const answer = await request.send(fetch, { ...fetchOptions(known, reader), ...how });
     const about = { set, stamp: { ...stamp, receivedAtMs: clock.nowMs() } };
     const { stored, isChanged } = entryOfAnswer(request, known, answer, about);
     reportCall(classOf(request.kind, stored.entry));

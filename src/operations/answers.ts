@@ -219,6 +219,8 @@ export const cacheStatsSchema = z.object({
       /** Reads that were served without waiting for the store, of all reads; null without reads. */
       hitRatio: number.nullable(),
       storeCalls: number,
+      /** Of these, those that renewed an often-read copy before it was stale. */
+      earlyRenewals: number,
       storeCallsPerRead: number.nullable(),
       ageMs: percentilesSchema,
       latencyMs: percentilesSchema,

@@ -114,6 +114,14 @@ export class Guard {
     this.#queue.limitBy(rate);
   }
 
+  /** Whether a call may be sent at once, and none waits. */
+  hasRoom(): boolean {
+    const { inFlight, queued } = this.#queue.load();
+    return (
+      queued === 0 && inFlight < (this.#limit?.allowed ?? this.#options.limits.maxConnections) && !this.#circuits.isOpen
+    );
+  }
+
   status(): GuardStatus {
     const { isOpen } = this.#circuits;
     const { limit, isFound } = this.#limit?.status() ?? { limit: this.#options.limits.maxConnections, isFound: false };
@@ -152,11 +160,11 @@ export class Guard {
 
   async #try<P, R>(resource: Resource<P, R>, params: P, { deadlineMs, ...options }: Attempt): Promise<StoreAnswer<R>> {
     const startedMs = this.#nowMs();
-    const { keyId, isBackground = false, reads = 0, signal } = options;
+    const { keyId, isBackground = false, isEarly = false, reads = 0, signal } = options;
     const caller = { keyId, isBackground };
     const admission = this.#circuits.admit(caller, startedMs);
     if (admission === null) throw this.#heldBack(caller);
-    const waitMs = Math.min(this.#options.limits.queueTimeoutMs, deadlineMs - startedMs);
+    const waitMs = isEarly ? 0 : Math.min(this.#options.limits.queueTimeoutMs, deadlineMs - startedMs);
     const permit = await this.#queue.acquire({ ...caller, reads, waitMs, ...(signal && { signal }) });
     let sent: SentCall | null = null;
     try {

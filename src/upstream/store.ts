@@ -25,6 +25,8 @@ export interface FetchOptions {
   readonly timeoutMs?: number;
   /** No reader waits for the answer: calls that a reader waits for go first. */
   readonly isBackground?: boolean;
+  /** Of a call in the background: it is made only if its turn comes at once. */
+  readonly isEarly?: boolean;
   /** Of a call in the background: how often the copy that it renews was read. Those of often-read copies go first. */
   readonly reads?: number;
   /**

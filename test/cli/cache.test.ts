@@ -175,12 +175,27 @@ describe('stats', () => {
     );
     expect([heading, classes]).toEqual([
       ['Reads by outcome'],
-      'CLASS READS HIT STALE ON_ERROR COLLAPSED MISS FAILED HIT_RATIO STORE_CALLS CALLS/READ ENTRIES BYTES'
+      'CLASS READS HIT STALE ON_ERROR COLLAPSED MISS FAILED HIT_RATIO STORE_CALLS EARLY CALLS/READ ENTRIES BYTES'
         .split(' ')
         .map((name) => name.replace('_', ' ')),
     ]);
-    expect(list?.slice(0, -1)).toEqual(['list', '2', '1', '0', '0', '0', '1', '0', '50.0 %', '1', '0.50', '1']);
-    expect(cellsOf(stdout)).toContainEqual(['rubric', '0', '0', '0', '0', '0', '0', '0', '-', '0', '-', '0', '0 B']);
+    expect(list?.slice(0, -1)).toEqual(['list', '2', '1', '0', '0', '0', '1', '0', '50.0 %', '1', '0', '0.50', '1']);
+    expect(cellsOf(stdout)).toContainEqual([
+      'rubric',
+      '0',
+      '0',
+      '0',
+      '0',
+      '0',
+      '0',
+      '0',
+      '-',
+      '0',
+      '0',
+      '-',
+      '0',
+      '0 B',
+    ]);
     expect(stdout).toMatch(/^CLASS +NEVER-SEEN .*\nlist +1 /m);
     expect(stdout).toMatch(/^CLASS +AGE P50 +AGE P90 +AGE P99 +TIME P50 +TIME P90 +TIME P99\nlist +\S+ms /m);
     expect(await cacheJson('stats')).toEqual(await fromListener('/api/cache'));
@@ -189,7 +204,7 @@ describe('stats', () => {
   test('a read that failed is no hit', async () => {
     gateway.store.fail(503);
     await read();
-    expect((await cache('stats')).stdout).toMatch(/^list +1 +0 +0 +0 +0 +0 +1 +0\.0 % +1 +1\.00 /m);
+    expect((await cache('stats')).stdout).toMatch(/^list +1 +0 +0 +0 +0 +0 +1 +0\.0 % +1 +0 +1\.00 /m);
   });
 });
 

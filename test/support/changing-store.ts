@@ -113,6 +113,7 @@ export class ChangingStore {
       maintenance: { current: () => null },
       clock,
       timers: systemTimers,
+      hasRoom: () => true,
       events: {
         ...hooks,
         onStoreCall: (call) => {

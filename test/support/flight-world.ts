@@ -320,6 +320,7 @@ export class FlightWorld {
       maintenance: { current: () => null },
       clock: this.time,
       timers: this.time,
+      hasRoom: () => true,
       events,
       maxWaitMs: MAX_WAIT_MS,
     };

@@ -7,10 +7,12 @@
  * reads are exact. The sampled reads stand for all others, which are only counted.
  *
  * A simulated copy is fresh for its TTL, shortened by the cache's jitter. The first read past that is one call to the
- * store, and is served the old copy within the class's `stale` time in force. What lists bring along is left to `Together`.
+ * store, and is served the old copy within the class's `stale` time in force. If ten reads come in the TTL, the first read in
+ * its last tenth is the call, as in the cache (early-renewal.ts). What lists bring along is left to `Together`.
  * Not modelled: purges, failures, and what memory can't hold.
  */
 import type { Clock } from '../../time/clock.ts';
+import { EARLY_SHARE, HOT_READS } from '../early-renewal.ts';
 import { mix32 } from '../request.ts';
 import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../ttl-policy.ts';
 import { bandOf, ChangeTally } from './change-rate.ts';
@@ -41,10 +43,14 @@ export interface KeyEvent {
 }
 
 const CANDIDATES = CANDIDATE_FRESH_MS.length;
-/** In a row of the table: reads since a copy was last compared; and in ticks: since when the record is unchanged, and when each candidate's copy was filled. */
+/** In a row of the table: reads since a copy was last compared; in ticks: since when the record is unchanged, when it was read last, and when each candidate's copy was filled; and the milliseconds between two reads, 0 if that is not known. */
 const READS = STATE + 1;
 const UNCHANGED = READS + 1;
-const FILLS = UNCHANGED + 1;
+const LAST_READ = UNCHANGED + 1;
+const PACE = LAST_READ + 1;
+const FILLS = PACE + 1;
+/** How much one read more says of the time between two. */
+const PACE_WEIGHT = 1 / 8;
 /** A comparison stands for the reads since the last one: for few if nobody reads the record, and not for all of a busy one. */
 const [MIN_WEIGHT, MAX_WEIGHT] = [0.01, 50];
 /** The state: the class's code; whether the key was hot since the rows were last looked through; the band of its time unchanged; reads, up to 255. */
@@ -239,6 +245,8 @@ export class TtlSimulator {
     if (this.#keys.free === 0) return -1;
     const row = this.#keys.add(id, codeOf(cacheClass));
     this.#keys.cells[row + READS] = 0;
+    this.#keys.cells[row + PACE] = 0;
+    this.#keys.cells[row + LAST_READ] = neverAt(timeMs);
     this.#setFills(row, neverAt(timeMs));
     return row;
   }
@@ -291,17 +299,33 @@ export class TtlSimulator {
   #read(row: number, timeMs: number, staleMs: number): void {
     const { cells } = this.#keys;
     const { calls, waits, agesMs } = this.#outcomes;
+    const paceMs = this.#notePace(row, timeMs);
     for (let column = 0; column < CANDIDATES; column++) {
       const fill = cells[row + FILLS + column] ?? 0;
       const ageMs = ageAt(fill, timeMs);
-      const endMs = jitteredMs(CANDIDATE_FRESH_MS[column] ?? 0, cells[row] ?? 0, fill);
-      const isCall = ageMs < 0 || ageMs >= endMs;
+      const freshMs = CANDIDATE_FRESH_MS[column] ?? 0;
+      const endMs = jitteredMs(freshMs, cells[row] ?? 0, fill);
+      const isHot = paceMs > 0 && paceMs * HOT_READS <= freshMs;
+      const isCall = ageMs < 0 || ageMs >= endMs - (isHot ? freshMs * EARLY_SHARE : 0);
       if (isCall) cells[row + FILLS + column] = ticksOf(timeMs);
       const isWait = isCall && (ageMs < 0 || ageMs >= endMs + staleMs);
       calls[column] = isCall ? 1 : 0;
       waits[column] = isWait ? 1 : 0;
       agesMs[column] = isWait ? 0 : ageMs;
     }
+  }
+
+  /** The milliseconds between two reads of late; 0 if that is not known. */
+  #notePace(row: number, timeMs: number): number {
+    const { cells } = this.#keys;
+    const sinceMs = ageAt(cells[row + LAST_READ] ?? 0, timeMs);
+    const before = cells[row + PACE] ?? 0;
+    cells[row + LAST_READ] = ticksOf(timeMs);
+    if (sinceMs < 0) return before;
+    // A pace of 0 stands for none.
+    const pace = Math.max(1, Math.round(before === 0 ? sinceMs : before + PACE_WEIGHT * (sinceMs - before)));
+    cells[row + PACE] = pace;
+    return pace;
   }
 
   /** A hot key that was not followed has copies of any age up to their TTL, or as old as the first read there was. */

@@ -36,7 +36,7 @@ function statsText(stats: Stats): string {
   const held = `${countText(memory.entries, 'entry', 'entries')}, ${bytesText(memory.bytes)} of ${bytesText(memory.maxBytes)}`;
   const reasons = [...new Set(classes.flatMap(({ misses }) => Object.keys(misses)))];
   const reads = columns([
-    ['CLASS', 'READS', ...OUTCOMES, 'HIT RATIO', 'STORE CALLS', 'CALLS/READ', 'ENTRIES', 'BYTES'],
+    ['CLASS', 'READS', ...OUTCOMES, 'HIT RATIO', 'STORE CALLS', 'EARLY', 'CALLS/READ', 'ENTRIES', 'BYTES'],
     ...classes.map(({ outcomes: of, ...row }) => [
       row.class,
       row.reads,
@@ -48,6 +48,7 @@ function statsText(stats: Stats): string {
       of.failed,
       row.hitRatio === null ? null : percentText(row.hitRatio),
       row.storeCalls,
+      row.earlyRenewals,
       row.storeCallsPerRead?.toFixed(2) ?? null,
       row.memory.entries,
       bytesText(row.memory.bytes),

@@ -184,6 +184,7 @@ export class Stats {
 
   #countStoreCall(call: StoreCallReport): void {
     this.#classes.now().add(`${call.class} calls`);
+    if (call.isEarly === true) this.#classes.now().add(`${call.class} early`);
     this.#history.now().add(`${call.class} calls`);
     this.#loads.now().add(call);
   }
@@ -216,6 +217,7 @@ function classCounts(sums: Counts, cacheClass: CacheClass): ClassCounts {
     misses: Object.fromEntries(MISS_REASONS.map((reason) => [reason, of(`miss ${reason}`)])),
     hitRatio: perRead(outcomes.hit + outcomes['stale-while-revalidate']),
     storeCalls: of('calls'),
+    earlyRenewals: of('early'),
     storeCallsPerRead: perRead(of('calls')),
     ageMs: percentiles(sums.under(`${cacheClass} age `), 1),
     latencyMs: percentiles(sums.under(`${cacheClass} latency `), 1000),
