@@ -27,8 +27,11 @@ export interface SingleFlightOptions {
   readonly late: () => Error;
 }
 
-/** `lateness` never resolves, and rejects when the flight is late, with the same error as its waiters get. */
-type Run<T> = (signal: AbortSignal, lateness: Promise<never>) => Promise<T>;
+/**
+ * `lateness` never resolves, and rejects when the flight is late, with the same error as its waiters get. `waiting`: how many
+ * callers wait for it now.
+ */
+type Run<T> = (signal: AbortSignal, lateness: Promise<never>, waiting: () => number) => Promise<T>;
 
 export class SingleFlight<T> {
   readonly #options: SingleFlightOptions;
@@ -75,12 +78,12 @@ export class SingleFlight<T> {
       reject(error);
     });
     // `run` may end at once, and the flight has to be known before that.
-    const running = Promise.resolve().then(() => run(signal, lateness));
+    const running = Promise.resolve().then(() => run(signal, lateness, () => underWay.waiting));
     const result = Promise.race([running, lateness]).finally(() => {
       cancel();
       this.#underWay.delete(name);
     });
-    const underWay = new UnderWay({ result, startedAtMs: clock.nowMs(), signal }, controller);
+    const underWay: UnderWay<T> = new UnderWay({ result, startedAtMs: clock.nowMs(), signal }, controller);
     this.#underWay.set(name, underWay);
     return underWay;
   }
@@ -89,7 +92,7 @@ export class SingleFlight<T> {
 class UnderWay<T> {
   readonly flight: Omit<Flight<T>, 'startedByCaller'>;
   readonly #controller: AbortController;
-  #waiting = 0;
+  waiting = 0;
 
   constructor(flight: Omit<Flight<T>, 'startedByCaller'>, controller: AbortController) {
     this.flight = flight;
@@ -97,13 +100,13 @@ class UnderWay<T> {
   }
 
   wait(caller: AbortSignal | undefined): void {
-    this.#waiting += 1;
+    this.waiting += 1;
     if (caller?.aborted === true) this.#leave();
     else caller?.addEventListener('abort', () => this.#leave(), { once: true });
   }
 
   #leave(): void {
-    this.#waiting -= 1;
-    if (this.#waiting === 0) this.#controller.abort();
+    this.waiting -= 1;
+    if (this.waiting === 0) this.#controller.abort();
   }
 }

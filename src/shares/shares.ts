@@ -116,8 +116,8 @@ export interface Turn<H = string> {
   readonly holder: H;
   readonly amount?: number;
   readonly priority?: Priority;
-  /** In the background, what is worth more goes first. */
-  readonly worth?: number;
+  /** Of one holder and priority, what is worth more goes first; it may change while it waits. */
+  readonly worth?: () => number;
   /** How long it may wait; without it as long as it takes. With 0 it has its turn at once or not at all. */
   readonly waitMs?: number;
   /** Aborted once nobody waits for it any more. */
@@ -138,7 +138,7 @@ export interface QueueParts {
 /** Takes one that waits out of the queue, with that result. */
 interface Waiting {
   readonly amount: number;
-  readonly worth: number;
+  readonly worth: () => number;
   readonly leave: (result: Release | Refusal) => void;
 }
 
@@ -150,7 +150,8 @@ interface Line<H> extends Readonly<Record<Priority, Set<Waiting>>> {
 /**
  * - The next turn is that of the holder who has least; among equals, of the one that was served longest ago: nobody's
  *   waiting readers keep others from their renewals.
- * - Of one holder, what is awaited goes before what is not; but every tenth turn is one in the background, if any waits.
+ * - Of one holder, what is awaited goes before what is not, and what is worth more before what is worth less; but every tenth
+ *   turn is one in the background, if any waits.
  * - A full queue drops what is worth least in the background, else the last one, of the holder that has most of it waiting.
  * - If the one whose turn it is needs more room than there is, all wait until it has it.
  */
@@ -185,14 +186,14 @@ export class FairQueue<H = string> {
 
   /** Resolves as soon as it is decided; never rejects. */
   async acquire(turn: Turn<H>): Promise<Release | Refusal> {
-    const { holder, amount = 1, priority = 'awaited', worth = 0, waitMs, signal } = turn;
+    const { holder, amount = 1, priority = 'awaited', worth = () => 0, waitMs, signal } = turn;
     const line = this.#lines.get(holder) ?? newLine(holder);
     // Those that wait while this one may go wait for the gate, or for more than their holders may have.
     const isFirst = firstOf(line, PRIORITIES) === undefined && this.#next(PRIORITIES) === undefined;
     const mayGo = isFirst && this.#shares.hasRoom(amount) && this.#shares.isWithinShare(holder, amount);
     if (mayGo && this.#mayGrant()) return this.#grant(line, amount, priority);
     if (waitMs === 0) return 'queue-timeout';
-    if (this.#waiting >= this.#maxWaiting && !this.#makeRoomFor(line, priority, worth)) return 'queue-full';
+    if (this.#waiting >= this.#maxWaiting && !this.#makeRoomFor(line, priority, worth())) return 'queue-full';
     const { promise, resolve } = Promise.withResolvers<Release | Refusal>();
     const waiting: Waiting = {
       amount,
@@ -266,9 +267,9 @@ export class FairQueue<H = string> {
     if (longest === undefined || (priority === 'background' && dropped === 'awaited')) return false;
     const all = [...longest[dropped]];
     // Of those that are worth the same, the one that waited longest; of awaited ones the last, which would be served last.
-    const least = all.toSorted((one, other) => one.worth - other.worth)[0];
+    const least = all.toSorted((one, other) => one.worth() - other.worth())[0];
     const one = dropped === 'background' ? least : all.at(-1);
-    const isWorthMore = longest === line && one !== undefined && worth > one.worth;
+    const isWorthMore = longest === line && one !== undefined && worth > one.worth();
     if (priority === dropped && line[priority].size + 1 >= longest[dropped].size && !isWorthMore) return false;
     one?.leave('queue-full');
     return one !== undefined;
@@ -318,13 +319,15 @@ interface First {
   readonly priority: Priority;
 }
 
-/** The first of the line: what is awaited, in order of arrival; then what is worth most. */
+/** The first of the line: what is awaited before what is not; of these what is worth most, else what came first. */
 function firstOf<H>(line: Line<H>, priorities: readonly Priority[]): First | undefined {
-  const [awaited] = line.awaited;
-  if (awaited !== undefined && priorities.includes('awaited')) return { first: awaited, priority: 'awaited' };
-  let [first] = line.background;
-  for (const waiting of line.background) if (first !== undefined && waiting.worth > first.worth) first = waiting;
-  return first && { first, priority: 'background' };
+  for (const priority of PRIORITIES) {
+    let [first] = line[priority];
+    if (first === undefined || !priorities.includes(priority)) continue;
+    for (const waiting of line[priority]) if (waiting.worth() > first.worth()) first = waiting;
+    return { first, priority };
+  }
+  return undefined;
 }
 
 function newLine<H>(holder: H): Line<H> {

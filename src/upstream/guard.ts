@@ -160,12 +160,12 @@ export class Guard {
 
   async #try<P, R>(resource: Resource<P, R>, params: P, { deadlineMs, ...options }: Attempt): Promise<StoreAnswer<R>> {
     const startedMs = this.#nowMs();
-    const { keyId, isBackground = false, isEarly = false, reads = 0, signal } = options;
+    const { keyId, isBackground = false, isEarly = false, readers = () => 1, signal } = options;
     const caller = { keyId, isBackground };
     const admission = this.#circuits.admit(caller, startedMs);
     if (admission === null) throw this.#heldBack(caller);
     const waitMs = isEarly ? 0 : Math.min(this.#options.limits.queueTimeoutMs, deadlineMs - startedMs);
-    const permit = await this.#queue.acquire({ ...caller, reads, waitMs, ...(signal && { signal }) });
+    const permit = await this.#queue.acquire({ ...caller, readers, waitMs, ...(signal && { signal }) });
     let sent: SentCall | null = null;
     try {
       if (permit === 'abandoned') throw new StoreError('aborted', 'nobody waits for the answer any more');

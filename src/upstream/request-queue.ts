@@ -31,8 +31,8 @@ export interface QueuedCall {
   /** The API key that caused the call. Calls of no key are treated as those of one more key. */
   readonly keyId: string | undefined;
   readonly isBackground: boolean;
-  /** Of a renewal: how often the copy was read. Those of often-read copies go first. */
-  readonly reads: number;
+  /** How many readers gain by it: calls of one key with more of them go first. */
+  readonly readers: () => number;
   /** How long it may wait. */
   readonly waitMs: number;
   /** Aborted once nobody waits for the call: it gives up its place. */
@@ -67,9 +67,9 @@ export class RequestQueue {
   }
 
   /** Resolves as soon as it is decided; never rejects. */
-  async acquire({ keyId, isBackground, reads, waitMs, signal }: QueuedCall): Promise<Permit> {
+  async acquire({ keyId, isBackground, readers, waitMs, signal }: QueuedCall): Promise<Permit> {
     const priority = isBackground ? 'background' : 'awaited';
-    const turn = { holder: keyId, priority, worth: reads, waitMs, ...(signal && { signal }) } as const;
+    const turn = { holder: keyId, priority, worth: readers, waitMs, ...(signal && { signal }) } as const;
     const permit = await this.#queue.acquire(turn);
     if (permit === 'refused') return 'store-failing';
     // The copy is served meanwhile, and its next reader asks again.

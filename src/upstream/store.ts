@@ -27,8 +27,11 @@ export interface FetchOptions {
   readonly isBackground?: boolean;
   /** Of a call in the background: it is made only if its turn comes at once. */
   readonly isEarly?: boolean;
-  /** Of a call in the background: how often the copy that it renews was read. Those of often-read copies go first. */
-  readonly reads?: number;
+  /**
+   * How many readers gain by it: of calls of one key, those with more go first. They wait for the answer, or, in the
+   * background, have read the copy that it renews.
+   */
+  readonly readers?: () => number;
   /**
    * Takes over what gives back the memory reserved for the answer, to be called once the answer is kept or given up. Without
    * it, that is given back when the answer is returned.

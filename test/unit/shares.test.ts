@@ -245,7 +245,12 @@ test('the renewals of often-read records go first, and those of others are dropp
   const queue = new FairQueue({ capacity: 1, maxWaiting: 2, reservePercent: 0 }, { timers });
   const done: string[] = [];
   const renew = async (name: string, worth: number, waitMs?: number): Promise<void> => {
-    const turn = { holder: 'a', priority: 'background', worth, ...(waitMs === undefined ? {} : { waitMs }) } as const;
+    const turn = {
+      holder: 'a',
+      priority: 'background',
+      worth: () => worth,
+      ...(waitMs === undefined ? {} : { waitMs }),
+    } as const;
     const release = await queue.acquire(turn);
     done.push(typeof release === 'string' ? `${name}: ${release}` : name);
     if (typeof release !== 'string') release();
@@ -256,6 +261,26 @@ test('the renewals of often-read records go first, and those of others are dropp
   if (typeof held !== 'string') held();
   await Promise.all(all);
   expect(done).toEqual(['now or never: queue-timeout', 'rare: queue-full', 'often', 'seldom']);
+});
+
+test('what more readers wait for goes first, also if they have come later', async () => {
+  const queue = new FairQueue({ capacity: 1, maxWaiting: 9, reservePercent: 0 }, { timers });
+  const readers = new Map([
+    ['first', 1],
+    ['second', 1],
+    ['popular', 1],
+  ]);
+  const done: string[] = [];
+  const held = await queue.acquire({ holder: 'a' });
+  const all = [...readers.keys()].map(async (name) => {
+    const release = await queue.acquire({ holder: 'a', worth: () => readers.get(name) ?? 0 });
+    done.push(name);
+    if (typeof release !== 'string') release();
+  });
+  readers.set('popular', 5);
+  if (typeof held !== 'string') held();
+  await Promise.all(all);
+  expect(done).toEqual(['popular', 'first', 'second']);
 });
 
 test('one key never has all of what there is, unless that is one', () => {
