@@ -6,9 +6,14 @@
  * Reads are counted per process and copy. A copy that several processes read is hot for each by its own reads; what another
  * has renewed comes with the next look, and begins to be counted anew.
  */
-import { classOf, type Entry } from './entry.ts';
+import { classOf, type Entry, type StoredEntry } from './entry.ts';
 import type { CachedCopy } from './plan.ts';
 import type { TtlPolicy } from './ttl-policy.ts';
+
+/** What counts of a copy. */
+interface ReadCopy extends Pick<CachedCopy, 'ttlMs'> {
+  readonly stored: Pick<StoredEntry, 'entry' | 'kind'>;
+}
 
 export interface EarlyRenewalParts {
   readonly ttl: Pick<TtlPolicy, 'of'>;
@@ -31,12 +36,12 @@ export class EarlyRenewal {
   }
 
   /** How often the copy was read here. */
-  readsOf({ stored }: CachedCopy): number {
+  readsOf({ stored }: ReadCopy): number {
     return this.#reads.get(stored.entry) ?? 0;
   }
 
   /** Counts a read that a fresh copy answers. Returns whether the copy is to be renewed now. */
-  isDue({ stored, ttlMs }: CachedCopy): boolean {
+  isDue({ stored, ttlMs }: ReadCopy): boolean {
     const { entry, kind } = stored;
     const reads = (this.#reads.get(entry) ?? 0) + 1;
     this.#reads.set(entry, reads);
