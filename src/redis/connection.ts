@@ -3,7 +3,6 @@
  * messages, with bounded waits, and whether Redis answers. Nothing is queued while it does not, and no command is sent
  * twice.
  */
-import { randomUUID } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { isDeepStrictEqual } from 'node:util';
 import { messageOf } from '../log/error.ts';
@@ -11,7 +10,6 @@ import type { RedisAddress } from './address.ts';
 import { BlockingConnection } from './blocking-connection.ts';
 import { ConnectionLostError, NotSentError, RedisTimeoutError, replyCode } from './errors.ts';
 import { ConnectionHealth, ConnectionTrial, reasonOf } from './health.ts';
-import { channelName, trialKeys } from './names.ts';
 import {
   type Connection,
   messageConnections,
@@ -26,9 +24,8 @@ import {
 import { endAfterAnswers, RedisSubscriber } from './pubsub.ts';
 import { type AddressSetting, type Refusal, refusalOf } from './refusal.ts';
 import { beforeDeadline } from './request-wait.ts';
-import { runOn } from './script.ts';
 import { SentinelWatch } from './sentinels.ts';
-import { TRIALS } from './trial.ts';
+import { Trial } from './trial.ts';
 import { ValueLimit, ValueTooLargeError } from './value-limit.ts';
 
 /** `state`: keys, quotas, the purge log and all that operators set. `cache`: only the response cache. */
@@ -63,9 +60,6 @@ const DEFAULT_TIMEOUT_MS = 250;
 /** Between two tries to find a primary in place of a replica. */
 const LEAVE_REPLICA_EVERY_MS = 5000;
 
-/** A refusal that the trial does not find is over if nothing was refused for so long. */
-const REFUSED_FOR_MS = 5000;
-
 /**
  * Goes on trying to connect, at least once a second, to a Redis that can't be reached. It is up if Redis answers and does what
  * a gateway needs; one that is full or read-only is up, and has a `refusal`.
@@ -91,11 +85,7 @@ export class RedisLink extends ConnectionHealth<Connection> {
   #next: ConnectionTrial<Connection> | null = null;
   #isInDoubt = false;
   #leftReplicaAtMs = Number.NEGATIVE_INFINITY;
-  /** The connections on which all was tried out that a gateway needs, and done. */
-  #tried = new WeakSet<Connection>();
-  /** What Redis refused last, and when; null once it does it. */
-  #refused: { readonly error: Error; readonly atMs: number } | null = null;
-  readonly #trialId = randomUUID();
+  readonly #trial: Trial;
   /** The buckets of a Cluster that do not answer. */
   #silent: ReadonlySet<number> = new Set();
 
@@ -109,6 +99,7 @@ export class RedisLink extends ConnectionHealth<Connection> {
     this.kind = address.kind;
     this.db = address.db;
     this.#onCommand = onCommand;
+    this.#trial = new Trial(this, this.values, () => this.#reportChange());
     // Before any other listener, so that those who hear that it is up can send.
     this.onUp(() => {
       this.#isInDoubt = false;
@@ -204,7 +195,7 @@ export class RedisLink extends ConnectionHealth<Connection> {
   get refusal(): Refusal | null {
     // A connection that was lost without a word says nothing new.
     const isNews = !this.isUp() && !(this.downReason instanceof ConnectionLostError);
-    const refused = isNews ? this.downReason : (this.#refused?.error ?? null);
+    const refused = isNews ? this.downReason : this.#trial.refused;
     return refusalOf(refused, this) ?? (this.subscriber.isUp() ? null : refusalOf(this.subscriber.downReason, this));
   }
 
@@ -214,7 +205,7 @@ export class RedisLink extends ConnectionHealth<Connection> {
    */
   decidesOn(bucket: number): boolean {
     if (this.kind === 'cluster') return !this.#isInDoubt && this.isReady() && !this.#silent.has(bucket);
-    return this.isUp() && this.#tried.has(this.connection);
+    return this.isUp() && this.#trial.isPassed(this.connection);
   }
 
   /** What was asked of that bucket failed: nothing more is until a probe has ended. */
@@ -280,52 +271,11 @@ export class RedisLink extends ConnectionHealth<Connection> {
       });
       const ask = async (): Promise<void> => {
         await opened.ask();
-        await this.#tryOut(connection);
+        await this.#trial.run(connection);
       };
       const connection: Connection = { ...opened, ask };
       return connection;
     };
-  }
-
-  /**
-   * Tries out on a new connection what a gateway needs, and again after each refusal until all is done. A Redis that is full
-   * or read-only still answers. Rejects for any other refusal.
-   */
-  async #tryOut(connection: Connection): Promise<void> {
-    if (this.#tried.has(connection) && this.#refused === null) return;
-    const script = TRIALS[this.role];
-    const keys = trialKeys(this.#trialId);
-    // In a Cluster at each primary. A single server that is a node of one has only some of the names.
-    const tried = this.kind === 'cluster' ? keys : keys.slice(0, 1);
-    const args = [channelName('trial', this.#trialId)];
-    const { client } = connection;
-    try {
-      await Promise.all(keys.map((key) => client.exists(key)));
-      // ioredis sends the text of a script first, and its digest later: each is a command of its own.
-      for (const _ of ['EVAL', 'EVALSHA']) {
-        await Promise.all(tried.map((key) => runOn(client, script, { keys: [key], args })));
-      }
-    } catch (error) {
-      const refusal = refusalOf(error, this);
-      if (!(error instanceof Error) || (refusal?.kind !== 'full' && refusal?.kind !== 'read-only')) throw error;
-      this.#refused = { error, atMs: Number.NEGATIVE_INFINITY };
-      this.#reportChange();
-      return;
-    }
-    this.#tried.add(connection);
-    void this.values.read(connection.servers());
-    const isForbidden = refusalOf(this.#refused?.error, this)?.kind === 'forbidden';
-    const isShown = isForbidden && performance.now() - (this.#refused?.atMs ?? 0) < REFUSED_FOR_MS;
-    if (!isShown) this.#refused = null;
-    this.#reportChange();
-  }
-
-  /** A command was refused: the next probe tries all of them. */
-  #noteRefusal(error: Error): void {
-    if (refusalOf(error, this) === null) return;
-    this.#tried.delete(this.connection);
-    this.#refused = { error, atMs: performance.now() };
-    this.#reportChange();
   }
 
   /**
@@ -354,7 +304,7 @@ export class RedisLink extends ConnectionHealth<Connection> {
       report('answered');
       this.values.noteTaken(largestBytes);
       // One node of a Cluster says nothing of the others, and one command nothing of those that are refused.
-      if (this.kind !== 'cluster' && this.#refused === null) this.answered();
+      if (this.kind !== 'cluster' && this.#trial.refused === null) this.answered();
       return reply;
     } catch (error) {
       if (error instanceof RedisTimeoutError) {
@@ -366,7 +316,7 @@ export class RedisLink extends ConnectionHealth<Connection> {
       const reason = reasonOf(error);
       report(replyCode(error) === null ? 'lost' : 'refused');
       // What is about one value is no refusal of others.
-      if (!this.values.learn(largestBytes, reason)) this.#noteRefusal(reason);
+      if (!this.values.learn(largestBytes, reason)) this.#trial.note(reason, this.connection);
       throw reason;
     }
   }
@@ -415,7 +365,7 @@ export class RedisLink extends ConnectionHealth<Connection> {
     this.#leftReplicaAtMs = nowMs;
     this.downReason = error;
     // Also of a command that was not sent by `run`.
-    this.#noteRefusal(error);
+    this.#trial.note(error, this.connection);
     return true;
   }
 }

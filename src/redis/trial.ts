@@ -3,8 +3,15 @@
  * An access control list is checked command by command also within a script, so a gateway that only saw its connection stand
  * would serve without limits, or without messages.
  */
-import { defineScript } from './script.ts';
+import { randomUUID } from 'node:crypto';
+import { channelName, trialKeys } from './names.ts';
+import type { Connection } from './open-connection.ts';
+import { type Refusing, refusalOf } from './refusal.ts';
+import { defineScript, runOn } from './script.ts';
+import type { ValueLimit } from './value-limit.ts';
 
+/** A refusal that the trial does not find is over if nothing was refused for so long. */
+const REFUSED_FOR_MS = 5000;
 /** Redis deletes the name if this process ends between writing and deleting it. */
 const TRIAL_TTL_MS = 5000;
 
@@ -83,3 +90,73 @@ export const TRIALS = {
   state: defineScript('tryOutState', BEGIN + STATE + END),
   cache: defineScript('tryOutCache', BEGIN + CACHE + END),
 } as const;
+
+/** The trial of the connections of one link, and what Redis refused on them. */
+export class Trial {
+  readonly #redis: Refusing & { readonly role: keyof typeof TRIALS };
+  readonly #values: ValueLimit;
+  readonly #onChange: () => void;
+  readonly #id = randomUUID();
+  /** The connections on which all is done that a gateway needs. */
+  readonly #passed = new WeakSet<Connection>();
+  /** What Redis refused last, and when; null once it does it. */
+  #refused: { readonly error: Error; readonly atMs: number } | null = null;
+
+  /** `onChange` is called when what is refused may have changed. */
+  constructor(redis: Refusing & { readonly role: keyof typeof TRIALS }, values: ValueLimit, onChange: () => void) {
+    this.#redis = redis;
+    this.#values = values;
+    this.#onChange = onChange;
+  }
+
+  /** The reply to what Redis refused last; null once it does it. */
+  get refused(): Error | null {
+    return this.#refused?.error ?? null;
+  }
+
+  isPassed(connection: Connection): boolean {
+    return this.#passed.has(connection);
+  }
+
+  /** A command was refused on that connection: the next probe tries all of them. */
+  note(error: Error, connection: Connection): void {
+    if (refusalOf(error, this.#redis) === null) return;
+    this.#passed.delete(connection);
+    this.#refused = { error, atMs: performance.now() };
+    this.#onChange();
+  }
+
+  /**
+   * Tries out on a new connection what a gateway needs, and again after each refusal until all is done. A Redis that is full
+   * or read-only still answers. Rejects for any other refusal.
+   */
+  async run(connection: Connection): Promise<void> {
+    if (this.#passed.has(connection) && this.#refused === null) return;
+    const { role, kind } = this.#redis;
+    const script = TRIALS[role];
+    const keys = trialKeys(this.#id);
+    // In a Cluster at each primary. A single server that is a node of one has only some of the names.
+    const tried = kind === 'cluster' ? keys : keys.slice(0, 1);
+    const args = [channelName('trial', this.#id)];
+    const { client } = connection;
+    try {
+      await Promise.all(keys.map((key) => client.exists(key)));
+      // ioredis sends the text of a script first, and its digest later: each is a command of its own.
+      for (const _ of ['EVAL', 'EVALSHA']) {
+        await Promise.all(tried.map((key) => runOn(client, script, { keys: [key], args })));
+      }
+    } catch (error) {
+      const refusal = refusalOf(error, this.#redis);
+      if (!(error instanceof Error) || (refusal?.kind !== 'full' && refusal?.kind !== 'read-only')) throw error;
+      this.#refused = { error, atMs: Number.NEGATIVE_INFINITY };
+      this.#onChange();
+      return;
+    }
+    this.#passed.add(connection);
+    void this.#values.read(connection.servers());
+    const isForbidden = refusalOf(this.refused, this.#redis)?.kind === 'forbidden';
+    const isShown = isForbidden && performance.now() - (this.#refused?.atMs ?? 0) < REFUSED_FOR_MS;
+    if (!isShown) this.#refused = null;
+    this.#onChange();
+  }
+}

@@ -175,7 +175,7 @@ export class RedisHealth {
   track(redis: TrackedRedis): void {
     const { health, isOne } = this.#options;
     this.#links = redis.links;
-    for (const link of redis.links) link.onChange(() => this.#onChange());
+    for (const link of redis.links) link.onChange(() => this.#onChange(link));
     this.#noteAnswer();
     const one = { okMessage: 'Redis answers again', ...(isOne ? { loggedAs: 'redis' } : {}) };
     health.add({ name: 'redis-state', ...one, check: () => this.#checkRedis('state', '') });
@@ -222,12 +222,13 @@ export class RedisHealth {
     this.#options.health.update();
   }
 
-  #onChange(): void {
+  #onChange({ role, refusal }: TrackedLink): void {
     // Quotas keep the reason for which they were first decided without Redis, and an idle process decides on none.
     const isRefusal = replyText(causeOf(this.#quotaFailure?.reason)) !== null;
     if (isRefusal && this.#linkOf('state')?.refusal === null) this.#quotaFailure = null;
     this.#noteAnswer();
-    this.#options.health.update();
+    // A Redis that was lost for a refusal, and is about to be found, is not silent meanwhile.
+    if (refusal !== null || this.#connectivity[role] !== 'disconnected') this.#options.health.update();
   }
 
   #linkOf(role: RedisRole): TrackedLink | undefined {
