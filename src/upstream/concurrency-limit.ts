@@ -176,6 +176,11 @@ export class ConcurrencyLimit {
     return this.#spared?.limit ?? this.#limit;
   }
 
+  /** Whether it is being found for the first time. */
+  get isNew(): boolean {
+    return this.#isNew && this.#limit < this.#max;
+  }
+
   status(): LimitStatus {
     const isFound = this.#limit < this.#max && this.#nowMs() - this.#foundAtMs < FOUND_FOR_MS;
     return { limit: this.#limit, isFound };
