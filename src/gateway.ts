@@ -384,6 +384,7 @@ export class Gateway {
       wrongTokens: backend.limiter(ADMIN_TOKEN_LIMIT),
       addressOf: createClientAddress(config.server.trustedProxies),
       allowedHosts: config.admin.allowedHosts,
+      trustedProxies: config.server.trustedProxies,
       readiness: () => this.#readiness(workers),
       changes: () => health.changes(),
       storeLoad: () => store.guard.status(),

@@ -69,7 +69,7 @@ function createAdminApp(options: AdminOptions) {
   // changes nothing, and its answer holds no secret.
   app.use(adminRouter(probeEndpoints(options)).routes());
   app.use(hostGuard(options.allowedHosts));
-  app.use(originGuard());
+  app.use(originGuard(options));
   // Open to anyone who passes the guards: the dashboard's files hold no data, and it sends a token for what it shows.
   app.use(adminRouter(dashboardEndpoints(options)).routes());
   // Before a body is read, so that a stranger cannot make the gateway read any.

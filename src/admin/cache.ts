@@ -5,6 +5,7 @@ import type { CacheClass } from '../cache/ttl-policy.ts';
 import { adviceOf } from '../operations/advice.ts';
 import { ALIVE_FOR_MS, type Instances } from '../redis/instances.ts';
 import { type AnswerOf, iso, ROUTES } from '../operations/api.ts';
+import type { RedisMemory } from '../redis/memory.ts';
 import { type AdminOptions, endpoint, type Endpoint } from './endpoint.ts';
 import { readQuery } from './input.ts';
 import { HISTORY } from '../operations/stats/stats.ts';
@@ -21,7 +22,7 @@ export function cacheViewEndpoints(options: AdminOptions): readonly Endpoint[] {
         ...countedOf(whose, instances),
         since,
         memory: { ...memory.usage(), maxBytes },
-        redis: inRedis.map(({ runIds: _runIds, ...used }) => used),
+        redis: oncePerServer(inRedis),
         classes,
       };
     }),
@@ -48,6 +49,15 @@ export function cacheViewEndpoints(options: AdminOptions): readonly Endpoint[] {
     }),
     endpoint(ROUTES.fleet, () => fleetView(instances)),
   ];
+}
+
+/** One Redis with both roles is one row. */
+function oncePerServer(all: readonly RedisMemory[]) {
+  return all.flatMap(({ runIds, role, ...used }, index) => {
+    const isSame = (other: RedisMemory): boolean => other.runIds.some((id) => id !== null && runIds.includes(id));
+    if (all.slice(0, index).some(isSame)) return [];
+    return [{ role: all.filter(isSame).length > 1 ? 'state and cache' : role, ...used }];
+  });
 }
 
 /** For an answer: whose counts it holds. While the fleet's can be read, the others may be unable to write to them. */

@@ -38,6 +38,8 @@ export interface AdminOptions extends Pick<ExplainParts, 'flightOf' | 'lastMissO
   readonly addressOf: (ctx: AdminContext) => string;
   /** Names and addresses, besides loopback ones, under which the listener may be reached; without a port. */
   readonly allowedHosts: readonly string[];
+  /** Subnets of the proxies whose `X-Forwarded-Host` counts. */
+  readonly trustedProxies: readonly string[];
   readonly readiness: () => Readiness;
   /** The newest first. */
   readonly changes: () => readonly StateChange[];

@@ -5,9 +5,9 @@
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import { isLoopback } from '../config/formats.ts';
-import { addressKey } from '../keys/client-address.ts';
+import { addressKey, isInSubnets } from '../keys/client-address.ts';
 import { areAnonymous, type NamedToken, OPERATOR_HEADER, OPERATOR_NAME } from '../config/admin-tokens.ts';
-import { type AdminMiddleware, type AdminOptions, callerOf, type Endpoint } from './endpoint.ts';
+import { type AdminContext, type AdminMiddleware, type AdminOptions, callerOf, type Endpoint } from './endpoint.ts';
 import { AdminError } from '../operations/errors.ts';
 import { quoted } from '../operations/input.ts';
 
@@ -36,19 +36,39 @@ export function securityHeaders(): AdminMiddleware {
  * loaded under, so this is what stops it.
  */
 export function hostGuard(allowedHosts: readonly string[]): AdminMiddleware {
-  const allowed = new Set(allowedHosts.map(withoutBrackets));
+  const isOurs = isAllowedHost(allowedHosts);
   return (ctx, next) => {
     const header = ctx.req.headers.host;
-    const [, address, name] = HOST_HEADER.exec(header ?? '') ?? [];
-    const hostname = (address ?? name ?? '').toLowerCase();
-    if (isLoopback(hostname) || allowed.has(hostname)) return next();
-    const names = ['localhost', '127.0.0.0/8', '[::1]', ...allowed].join(', ');
+    if (isOurs(header ?? '')) return next();
+    const names = ['localhost', '127.0.0.0/8', '[::1]', ...new Set(allowedHosts.map(withoutBrackets))].join(', ');
     throw new AdminError(
       403,
       `The Host header ${quoted(header)} is not one of this listener's. Allowed are ${names}, with any port. Use one of them, or configure the name under which the admin listener is reached.`,
       { privateMessage: 'foreign Host' },
     );
   };
+}
+
+/** Whether a `Host`, with or without a port, is loopback or one of the allowed names. */
+function isAllowedHost(allowedHosts: readonly string[]): (host: string) => boolean {
+  const allowed = new Set(allowedHosts.map(withoutBrackets));
+  return (host) => {
+    const [, address, name] = HOST_HEADER.exec(host) ?? [];
+    const hostname = (address ?? name ?? '').toLowerCase();
+    return isLoopback(hostname) || allowed.has(hostname);
+  };
+}
+
+/** The one that the nearest proxy has written; those before it are anyone's. */
+function forwardedHost(ctx: AdminContext): string {
+  return ctx.get('X-Forwarded-Host').split(',').at(-1)?.trim() ?? '';
+}
+
+/** As a browser writes it: in lower case, without the port that the scheme has anyway. */
+function originOf(scheme: 'http' | 'https', host: string): string {
+  const port = scheme === 'http' ? ':80' : ':443';
+  const name = host.toLowerCase();
+  return `${scheme}://${name.endsWith(port) ? name.slice(0, -port.length) : name}`;
 }
 
 /** A configured name or address without the brackets of IPv6, in lower case. */
@@ -59,12 +79,21 @@ export function withoutBrackets(hostname: string): string {
 /**
  * A browser names the source of a request in `Origin` (RFC 6454) and `Sec-Fetch-Site` (W3C Fetch Metadata). Only this
  * listener's own pages pass, and requests that no page made. Tools other than browsers send neither header.
+ *
+ * A proxy may have changed `Host`, or dropped its port: what one of the trusted proxies says in `X-Forwarded-Host` is this
+ * listener's name too, if it is an allowed one.
  */
-export function originGuard(): AdminMiddleware {
+export function originGuard({
+  allowedHosts,
+  trustedProxies,
+}: Pick<AdminOptions, 'allowedHosts' | 'trustedProxies'>): AdminMiddleware {
+  const isOurs = isAllowedHost(allowedHosts);
   return (ctx, next) => {
     const { origin, host = '' } = ctx.req.headers;
-    // https is own too: the listener may stand behind a proxy that ends TLS, and the host has been checked already.
-    const own = [`http://${host.toLowerCase()}`, `https://${host.toLowerCase()}`];
+    const forwarded = isInSubnets(ctx.req.socket.remoteAddress ?? '', trustedProxies) ? forwardedHost(ctx) : '';
+    const hosts = [host, ...(isOurs(forwarded) ? [forwarded] : [])];
+    // https is own too: the listener may stand behind a proxy that ends TLS, and the hosts have been checked already.
+    const own = hosts.flatMap((one) => [originOf('http', one), originOf('https', one)]);
     if (origin !== undefined && !own.includes(origin)) {
       throw new AdminError(
         403,

@@ -304,6 +304,10 @@ export const historySchema = z.object({
       at: text,
       p50Ms: number.nullable(),
       p99Ms: number.nullable(),
+      /** Nine of ten answers were at most so old. */
+      ageP90Ms: number.nullable(),
+      /** Reads that got a copy past its fresh time, and those of them that got it because the store failed. */
+      stale: number,
       staleOnError: number,
       /** Records in lists of the store, and how many of them are left out of answers. */
       records: z.object({ listed: number, leftOut: number }),

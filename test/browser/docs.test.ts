@@ -2,6 +2,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { WORKSPACE_A } from '../support/records.ts';
 import { launchChromium } from './chromium.ts';
 
 let gateway: TestGateway;
@@ -53,6 +54,32 @@ test('at any width nothing scrolls sideways, and no text is squeezed', async () 
   }
   await page.close();
   expect(complaints).toEqual([]);
+});
+
+test('an operation that was executed fits too, and one key is given once', async () => {
+  const { page } = await openDocs(390);
+  const key = await gateway.issueKey();
+  await page.getByRole('button', { name: 'Authorize' }).click();
+  const dialog = page.locator('.dialog-ux');
+  const field = dialog.locator('input[type="text"]');
+  expect(await field.count()).toBe(1);
+  await field.fill(key);
+  await dialog.getByRole('button', { name: 'Apply credentials' }).click();
+  await dialog.getByRole('button', { name: 'Close' }).click();
+  for (const name of ['List reports', 'List calls']) {
+    const operation = page.locator('.opblock', { hasText: name }).first();
+    await operation.locator('.opblock-summary-control').click();
+    // Of v1 it asks for the workspace.
+    if (name === 'List reports') await operation.locator('[data-param-name="workspaceId"] input').fill(WORKSPACE_A);
+    await operation.getByRole('button', { name: 'Execute' }).click();
+    await operation.locator('.live-responses-table .response').first().waitFor();
+    expect(await operation.locator('.live-responses-table .response-col_status').last().innerText()).toMatch(/^200/);
+    for (const width of [320, 390, 768]) {
+      await page.setViewportSize({ width, height: 844 });
+      expect([name, width, (await widths(page)).page]).toEqual([name, width, width]);
+    }
+  }
+  await page.close();
 });
 
 test('it shows its own address, its rules as sentences, and one badge', async () => {

@@ -13,21 +13,21 @@ import type { Route } from '../state.ts';
 export type OpenApiDocument = ReturnType<typeof createDocument>;
 export type Surface = Route['surface'];
 
-/** How the document names each surface and the keys to it. */
+/** One key serves both surfaces if it has the scopes, so the document has one way to give it. */
+const KEY_SCHEME = 'ApiKey';
+
+/** How the document names each surface, and which keys it takes. */
 const SURFACES = {
   v1: {
     tag: { name: 'Workspace reports (v1)', description: 'Reports of one workspace. Errors are `{"error": "..."}`.' },
-    keyName: 'WorkspaceKey',
-    keyDescription: 'An API key with the scope `reports.read` that belongs to the workspace in the path.',
+    keyDescription: 'v1: with the scope `reports.read`, and of the workspace in the path.',
   },
   v2: {
     tag: {
       name: 'Calls (v2)',
       description: 'Calls of all workspaces of the key. Errors are `{"error": {"message": "..."}}`.',
     },
-    keyName: 'CallsKey',
-    keyDescription:
-      'An API key with the scope of the operation: `calls.read` for calls and their parts, `coaching.read` for rubrics.',
+    keyDescription: 'v2: with `calls.read` for calls and their parts, `coaching.read` for rubrics.',
   },
 } as const;
 
@@ -71,16 +71,15 @@ export function buildOpenApiDocument({
         headers: { ...headerComponents },
         parameters: { ...headerParameters },
         responses: Object.fromEntries(surfaces.flatMap((surface) => Object.entries(responseComponents(surface)))),
-        securitySchemes: Object.fromEntries(
-          surfaces.map((surface) => {
-            const { keyName, keyDescription } = SURFACES[surface];
-            return [keyName, { type: 'http', scheme: 'bearer', description: keyDescription }];
-          }),
-        ),
+        securitySchemes: { [KEY_SCHEME]: { type: 'http', scheme: 'bearer', description: keyDescriptionOf(surfaces) } },
       },
     },
     { override: simplify },
   );
+}
+
+function keyDescriptionOf(surfaces: readonly Surface[]): string {
+  return `An API key. ${surfaces.map((surface) => SURFACES[surface].keyDescription).join(' ')}`;
 }
 
 function operationOf(route: Route, deprecation: Deprecation | null): ZodOpenApiOperationObject {
@@ -92,7 +91,7 @@ function operationOf(route: Route, deprecation: Deprecation | null): ZodOpenApiO
     summary: route.summary,
     description: descriptionOf(route, deprecation),
     ...(deprecation === null ? {} : { deprecated: true }),
-    security: [{ [SURFACES[route.surface].keyName]: [] }],
+    security: [{ [KEY_SCHEME]: [] }],
     ...(route.scope === null ? {} : { 'x-required-scope': route.scope }),
     parameters: [...route.parameters, ...headers.map((name) => ({ $ref: `#/components/parameters/${name}` }))],
     responses: responsesOf(route, bodyExamples[route.name]),

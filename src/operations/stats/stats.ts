@@ -173,7 +173,9 @@ export class Stats {
     step.add(`${cacheClass} reads`);
     if (outcome === 'hit' || outcome === 'stale-while-revalidate') step.add(`${cacheClass} hits`);
     if (outcome === 'failed') step.add(`${cacheClass} failed`);
+    if (outcome === 'stale-while-revalidate' || outcome === 'stale-if-error') step.add('stale');
     if (outcome === 'stale-if-error') step.add('stale on error');
+    if (ageMs !== null) step.add(`age ${bucketOf(ageMs)}`);
     step.add(`latency ${latency}`);
   }
 
@@ -249,6 +251,8 @@ function historyPoint({ atMs, counts }: TimeBucket<Record<string, number>>): His
     at: iso(atMs),
     p50Ms: latency?.p50 ?? null,
     p99Ms: latency?.p99 ?? null,
+    ageP90Ms: percentiles(sums.under('age '), 1)?.p90 ?? null,
+    stale: sums.of('stale'),
     staleOnError: sums.of('stale on error'),
     records: { listed: sums.of('listed'), leftOut: sums.of('left out') },
     statuses: Object.fromEntries(sums.under('status ')),

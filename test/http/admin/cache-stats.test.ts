@@ -330,6 +330,8 @@ describe('/api/cache/history', () => {
         at: z.string(),
         p50Ms: z.number().nullable(),
         p99Ms: z.number().nullable(),
+        ageP90Ms: z.number().nullable(),
+        stale: z.number(),
         records: z.object({ listed: z.number(), leftOut: z.number() }),
         staleOnError: z.number(),
         statuses: z.record(z.string(), z.number()),
@@ -341,6 +343,8 @@ describe('/api/cache/history', () => {
   const QUIET = {
     p50Ms: null,
     p99Ms: null,
+    ageP90Ms: null,
+    stale: 0,
     staleOnError: 0,
     records: { listed: 0, leftOut: 0 },
     statuses: {},
@@ -367,6 +371,8 @@ describe('/api/cache/history', () => {
           ...QUIET,
           p50Ms: 0,
           p99Ms: 0,
+          // Of 29.999 s, within 7 %.
+          ageP90Ms: 31_300,
           records: { listed: 1, leftOut: 0 },
           statuses: { 200: 4, 404: 1 },
           classes: {
@@ -407,7 +413,7 @@ describe('/api/cache/history', () => {
     gateway.store.fail(503);
     await read();
     await read();
-    expect((await history()).points.at(-1)).toMatchObject({ staleOnError: 2, statuses: { 200: 2 } });
+    expect((await history()).points.at(-1)).toMatchObject({ stale: 2, staleOnError: 2, statuses: { 200: 2 } });
   });
 
   test('the slowest hundredth is within 7 % of what reads took, by the clock', async () => {

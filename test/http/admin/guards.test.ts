@@ -12,6 +12,9 @@ const open = await forFile(startTestGateway());
 const closed = await forFile(startTestGateway({ env: TOKENS }));
 const elsewhere = await forFile(startTestGateway({ env: ELSEWHERE }));
 
+const PROXIED = { TRUSTED_PROXIES: '127.0.0.1', ADMIN_ALLOWED_HOSTS: 'ops.example' };
+const proxied = await forFile(startTestGateway({ env: PROXIED }));
+
 type Headers = Readonly<Record<string, string>>;
 const get = (headers: Headers) => open.adminRaw('GET', '/api/keys', { headers });
 const getElsewhere = (host: string) =>
@@ -155,6 +158,44 @@ describe('the origin that a browser reports', () => {
       `The Origin ${JSON.stringify(origin)} is foreign. Only pages of this listener itself (http://localhost:8081) may call it from a browser.`,
     ]);
     expect(answer.headers['access-control-allow-origin']).toBeUndefined();
+  });
+
+  test.each([
+    ['https://ops.example:8443', 'ops.example:8443', undefined],
+    ['https://ops.example', 'ops.example:443', undefined],
+    ['http://ops.example', 'ops.example:80', undefined],
+    // The proxy has dropped the port, or has put the name of this listener in the place of its own.
+    ['https://ops.example:8443', 'ops.example', 'ops.example:8443'],
+    ['https://ops.example:8443', '127.0.0.1:8081', 'ops.example:8443'],
+    ['https://ops.example:8443', '127.0.0.1:8081', 'evil.example, OPS.example:8443'],
+  ])(
+    'behind a proxy on another port: Origin %s is own under Host %s, X-Forwarded-Host %s',
+    async (origin, host, forwarded) => {
+      const headers = { origin, host, ...(forwarded !== undefined && { 'x-forwarded-host': forwarded }) };
+      expect((await proxied.adminRaw('GET', '/api/keys', { headers })).status).toBe(200);
+    },
+  );
+
+  test.each([
+    ['a name that is not allowed', 'https://evil.example', '127.0.0.1:8081', 'evil.example'],
+    ['another port', 'https://ops.example:9443', 'ops.example', 'ops.example:8443'],
+    [
+      'what a client before the proxy has written',
+      'https://ops.example:1',
+      '127.0.0.1',
+      'ops.example:1, ops.example:2',
+    ],
+  ])('X-Forwarded-Host makes %s no own origin', async (_, origin, host, forwarded) => {
+    const headers = { origin, host, 'x-forwarded-host': forwarded };
+    expect((await proxied.adminRaw('GET', '/api/keys', { headers })).status).toBe(403);
+  });
+
+  test('X-Forwarded-Host counts from trusted proxies only, and never in place of Host', async () => {
+    const headers = { origin: 'https://admin.internal:8443', 'x-forwarded-host': 'admin.internal:8443' };
+    const stranger = { ...headers, host: 'admin.internal', authorization: 'Bearer t' };
+    expect((await elsewhere.adminRaw('GET', '/api/keys', { headers: stranger })).status).toBe(403);
+    const rebound = { host: 'evil.example', 'x-forwarded-host': 'ops.example' };
+    expect((await proxied.adminRaw('GET', '/api/keys', { headers: rebound })).status).toBe(403);
   });
 
   test.each(['same-origin', 'none'])('Sec-Fetch-Site %s passes', async (site) => {

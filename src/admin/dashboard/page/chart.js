@@ -4,11 +4,18 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { NONE } from './format.js';
 
 /** @typedef {import('uplot')} uPlot */
-/** Null where it can't begin: it asks Intl for the language of the browser, which may be one that Intl refuses. */
-const library = await import('uplot').then(
-  ({ default: loaded }) => loaded,
-  () => null,
-);
+// uPlot asks Intl for the language of the browser when it is loaded. If Intl refuses that, as en-US@posix, this page is English.
+if (!isUsable(navigator.language)) Reflect.defineProperty(navigator, 'language', { value: 'en' });
+const { default: library } = await import('uplot');
+
+/** @param {string} language */
+function isUsable(language) {
+  try {
+    return Intl.NumberFormat.supportedLocalesOf(language).length >= 0;
+  } catch {
+    return false;
+  }
+}
 
 /**
  * @typedef {object} Line
@@ -56,7 +63,7 @@ export function LineChart(props) {
   // Lines that come or go make another chart; new values do not.
   useEffect(() => {
     const { current: place } = ref;
-    if (place === null || library === null) return undefined;
+    if (place === null) return undefined;
     const made = new library(optionsOf(latest, setNamed), dataOf(props), place);
     chart.current = made;
     const observer = new ResizeObserver(([entry]) =>
@@ -72,7 +79,7 @@ export function LineChart(props) {
   const caption = named === '' ? note : named;
   return html`<figure aria-label=${title}>
     <figcaption>${title}${caption !== '' && ` · ${caption}`}</figcaption>
-    <div class="plot" ref=${ref}>${library === null && 'No charts: the language of this browser is not known.'}</div>
+    <div class="plot" ref=${ref}></div>
   </figure>`;
 }
 

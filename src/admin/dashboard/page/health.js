@@ -1,5 +1,6 @@
 /** The Health view: is the gateway all right now, and how was the last quarter of an hour, hour and day. */
 import { html } from 'htm/preact';
+import { useState } from 'preact/hooks';
 import { LineChart, roundTop } from './chart.js';
 import { CLASSES } from './declared.js';
 import { Changes, useEvents } from './events.js';
@@ -7,7 +8,7 @@ import { bytes, count, decimal, duration, moment, NONE, percent, rate, roughly, 
 import { callsPerRead, hitRatio, lastMinute, lineOf, sum, total } from './health-data.js';
 import { live } from './live.js';
 import { Store, useStore } from './store.js';
-import { button, Panel, problemText, Sign, stateText, table, useAllowed, useMay, whose } from './ui.js';
+import { button, isPhone, Panel, problemText, Sign, stateText, table, useAllowed, useMay, whose } from './ui.js';
 
 /** @typedef {import('./api.js').Answer<'history'>} History */
 /** @typedef {Parameters<typeof lineOf>[2]} ValueOf */
@@ -39,25 +40,33 @@ export function HealthView() {
     <${Panel} id="hour" title="By class" of=${of} show=${Classes} />
     <div class="halves">
       <${Panel} id="readiness" title="Readiness" of=${live.readiness} show=${Dependencies} />
-      <${Panel} id="changes" title="State changes" of=${live.health} show=${Changes} />
-      <${Panel} id="store-calls" title="Calls to the store" of=${live.health} show=${StoreCalls} />
-      <${Panel} id="requests" title="Requests by status" of=${live.history} show=${Requests} />
-      <${Panel} id="left-out" title="Records left out of lists" of=${live.history} show=${LeftOut} />
-      ${mayKeys && html`<${Panel} id="consumers" title="By API key" of=${live.keyUse} show=${KeyUse} />`}
-      <${Panel} id="workspaces" title="By workspace" of=${live.top} show=${Workspaces} />
-      <${Panel} id="memory" title="Memory" of=${live.stats} show=${Memory} />
-      <${Panel} id="instances" title="Processes" of=${live.fleet} show=${Processes} />
+      <${Panel} id="changes" title="State changes" of=${live.health} show=${Changes} folds />
+      <${Panel} id="store-calls" title="Calls to the store" of=${live.health} show=${StoreCalls} folds />
+      <${Panel} id="requests" title="Requests by status" of=${live.history} show=${Requests} folds />
+      <${Panel} id="left-out" title="Records left out of lists" of=${live.history} show=${LeftOut} folds />
+      ${mayKeys && html`<${Panel} id="consumers" title="By API key" of=${live.keyUse} show=${KeyUse} folds />`}
+      <${Panel} id="workspaces" title="By workspace" of=${live.top} show=${Workspaces} folds />
+      <${Panel} id="memory" title="Memory" of=${live.stats} show=${Memory} folds />
+      <${Panel} id="instances" title="Processes" of=${live.fleet} show=${Processes} folds />
     </div>
   </div>`;
 }
 
 /** @param {{ readonly data: import('./api.js').Answer<'readyz'> }} props */
 function Dependencies({ data }) {
-  const rows = data.dependencies.map(({ name, status, since, detail }) => ({
+  // On a phone, what is all right is a line until it is asked for.
+  const [isShort, setShort] = useState(isPhone());
+  const isShown = (/** @type {{ readonly status: string }} */ { status }) => !isShort || status !== 'ok';
+  const well = data.dependencies.filter((one) => !isShown(one)).map(({ name }) => name);
+  const rows = data.dependencies.filter(isShown).map(({ name, status, since, detail }) => ({
     key: name,
     cells: [name, stateText(status), moment(since), detail],
   }));
-  return table('Dependencies', ['Dependency', 'State', 'Since', 'Cause'], rows);
+  const columns = ['Dependency', 'State', 'Since', 'Cause'];
+  if (well.length === 0) return table('Dependencies', columns, rows);
+  return html`${rows.length > 0 && table('Dependencies', columns, rows)}
+    <p><${Sign} kind="good" />ok: ${well.join(', ')}</p>
+    <div>${button('Show them', () => setShort(false), { name: 'Show all dependencies' })}</div>`;
 }
 
 /**
@@ -118,9 +127,19 @@ function Processes({ data: { members, problem } }) {
   return html`${problemText(problem)} ${table('Processes', ['Process', 'Status', 'Last heard', 'Version', 'Up'], rows)}`;
 }
 
-/** @param {History['points']} points */
-function staleOnErrorIn(points) {
-  return count(total(points, ({ staleOnError }) => staleOnError));
+/**
+ * How much of what was served was fresh, and the rest. During an outage of the store all reads may be hits, and old.
+ * @param {History['points']} points
+ * @param {number} reads
+ */
+function freshness(points, reads) {
+  const [stale, onError] = [total(points, (point) => point.stale), total(points, (point) => point.staleOnError)];
+  const served = reads - sum(points, null).failed;
+  const share = served === 0 ? null : 1 - Math.min(1, stale / served);
+  return {
+    share,
+    note: stale === 0 ? 'no answer was stale' : `${count(stale)} stale, ${count(onError)} because the store fails`,
+  };
 }
 
 /**
@@ -130,13 +149,16 @@ function staleOnErrorIn(points) {
 function Tiles({ data }) {
   const { recent, counts, seconds } = lastMinute(data, Date.now());
   const slowest = Math.max(-1, ...recent.map(({ p99Ms }) => p99Ms ?? -1));
+  const oldest = Math.max(-1, ...recent.map(({ ageP90Ms }) => ageP90Ms ?? -1));
+  const fresh = freshness(recent, counts.reads);
   const hour = sum(data.points, null);
   const tiles = [
-    ['Hit ratio', percent(hitRatio(counts)), 'served without waiting'],
+    ['Served fresh', percent(fresh.share), fresh.note],
+    ['Age p90', duration(oldest < 0 ? null : oldest), 'nine of ten answers are at most so old'],
+    ['Hit ratio', percent(hitRatio(counts)), 'served without waiting, fresh or stale'],
     ['Reads', rate(counts.reads / seconds), `${count(counts.reads)} in the last minute`],
     ['Store calls per read', decimal(callsPerRead(counts)), `${rate(counts.storeCalls / seconds)} to the store`],
     ['Read time p99', duration(slowest < 0 ? null : slowest), '99 of 100 reads took less'],
-    ['Stale on error', staleOnErrorIn(recent), `${staleOnErrorIn(data.points)} in the last hour`],
     ['Failed reads', count(counts.failed), `${count(hour.failed)} in the last hour`],
   ];
   return html`${whose(data)}
@@ -230,9 +252,11 @@ function Traffic({ data }) {
  */
 function Classes({ data }) {
   const { chart, line, shown } = useRange(data);
+  const used = CLASSES.filter((name) => sum(shown, name).reads > 0);
+  const unused = CLASSES.filter((name) => !used.includes(name));
   /** @param {(counts: import('./health-data.js').Counts, seconds: number) => number | null} valueOf */
   const linesOf = (valueOf) =>
-    CLASSES.map((name) =>
+    used.map((name) =>
       line(name, { colour: name, dash: DASHES[name] ?? [] }, (points, seconds) => {
         const counts = sum(points, name);
         return counts.reads === 0 && counts.storeCalls === 0 ? null : valueOf(counts, seconds);
@@ -242,7 +266,7 @@ function Classes({ data }) {
   const storeCalls = linesOf((counts, seconds) => counts.storeCalls / seconds);
   const stats = useStore(live.stats).data;
   const seconds = (shown.length * data.stepMs) / 1000 || 1;
-  const rows = CLASSES.map((name) => {
+  const rows = used.map((name) => {
     const counts = sum(shown, name);
     const latency = stats?.classes.find((one) => one.class === name)?.latencyMs;
     const calls = [decimal(callsPerRead(counts)), rate(counts.storeCalls / seconds)];
@@ -251,11 +275,12 @@ function Classes({ data }) {
     return { key: name, cells: [...cells, ...times] };
   });
   const columns = ['Class', '#Reads', '#Hit ratio', '#Store calls per read', '#Store calls', '#Failed'];
-  return html`<div class="charts">
+  return html`<div class="charts only-wide">
       ${chart('Hit ratio', hitRatios, (share) => `${share * 100}\u00a0%`, { top: 1 })}
       ${chart('Store calls', storeCalls, rate)}
     </div>
-    ${table('Classes', [...columns, '#p50', '#p90', '#p99'], rows)}`;
+    ${table('Classes', [...columns, '#p50', '#p90', '#p99'], rows, 'No reads yet.')}
+    ${used.length > 0 && unused.length > 0 && html`<p class="hint">No reads: ${unused.join(', ')}.</p>`}`;
 }
 
 /** @param {string} name */

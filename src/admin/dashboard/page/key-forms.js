@@ -5,7 +5,7 @@ import { call } from './api.js';
 import { written } from './format.js';
 import { announce, change, refreshAll } from './live.js';
 import { durationOf } from './ttl.js';
-import { Ask, button, Checkbox, Dialog, Field, Form, useTexts } from './ui.js';
+import { Ask, button, Checkbox, Dialog, Field, FieldError, Form, useFault, useTexts } from './ui.js';
 
 /** @typedef {import('./api.js').Answer<'listKeys'>['keys'][number]} Key */
 /** @typedef {(props: { readonly target: Key, readonly close: () => void }) => import('./ui.js').Children} KeyDialog */
@@ -13,8 +13,8 @@ import { Ask, button, Checkbox, Dialog, Field, Form, useTexts } from './ui.js';
 
 const SCOPES = /** @type {const} */ ([
   ['reports.read', 'v1: reports'],
-  ['calls.read', 'v2: calls and transcripts'],
-  ['coaching.read', 'v2: scorecards and rubrics'],
+  ['calls.read', 'v2: calls, transcripts and scorecards'],
+  ['coaching.read', 'v2: rubrics'],
 ]);
 
 /**
@@ -57,14 +57,15 @@ const selectAll = (event) => event.currentTarget.select();
  * @param {string} expiryHelp
  */
 function useKeyForm({ name, workspaceIds, scopes: initialScopes, limits, from }, expiryHelp) {
-  const { typed, set, field } = useTexts({
+  const texts = {
     name,
     workspaces: workspaceIds.join(' '),
     perMinute: String(limits.perMinute ?? ''),
     perHour: String(limits.perHour ?? ''),
     after: '',
     from: from?.join(' ') ?? '',
-  });
+  };
+  const { typed, set, field } = useTexts(texts, { workspaces: 'workspaceIds', after: 'expiresAt' });
   const [scopes, setScopes] = useState(initialScopes);
   const toggle = (/** @type {string} */ scope) =>
     setScopes(scopes.includes(scope) ? scopes.filter((one) => one !== scope) : [...scopes, scope]);
@@ -72,8 +73,8 @@ function useKeyForm({ name, workspaceIds, scopes: initialScopes, limits, from },
     name: typed.name.trim(),
     workspaceIds: words(typed.workspaces),
     scopes,
-    perMinute: limit(typed.perMinute),
-    perHour: limit(typed.perHour),
+    perMinute: limit('perMinute', typed.perMinute),
+    perHour: limit('perHour', typed.perHour),
     ...expiry(typed.after.trim()),
     from: typed.from.trim() === '' ? null : words(typed.from),
   });
@@ -82,6 +83,7 @@ function useKeyForm({ name, workspaceIds, scopes: initialScopes, limits, from },
       ${field('workspaces', 'Workspaces', 'UUIDs, several with spaces between')} ${offered}
       <fieldset>
         <legend>Scopes</legend>
+        <${ScopesFault} />
         ${SCOPES.map(
           ([scope, meaning]) =>
             html`<${Checkbox}
@@ -99,22 +101,27 @@ function useKeyForm({ name, workspaceIds, scopes: initialScopes, limits, from },
   return { typed, set, body, fields };
 }
 
+function ScopesFault() {
+  const fault = useFault('scopes');
+  return fault !== '' && html`<p class="fault" role="alert">${fault}</p>`;
+}
+
 /** @param {string} typed Several, with spaces or commas between. */
 function words(typed) {
   return typed.split(/[\s,;]+/).filter((word) => word !== '');
 }
 
-/** @param {string} typed Empty for the default. */
-function limit(typed) {
+/** @param {string} member @param {string} typed Empty for the default. */
+function limit(member, typed) {
   if (typed.trim() === '') return null;
   if (/^\d{1,10}$/.test(typed.trim())) return Number(typed);
-  throw new Error(`“${typed}” is no whole number. Leave the limit empty for the default.`);
+  throw new FieldError(member, `“${typed}” is no whole number. Leave the limit empty for the default.`);
 }
 
 /** @param {string} typed How long the key lives from now; empty to leave it as it is. */
 function expiry(typed) {
   if (typed === '') return {};
-  return { expiresAt: typed === 'never' ? null : new Date(Date.now() + durationOf(typed)).toISOString() };
+  return { expiresAt: typed === 'never' ? null : new Date(Date.now() + durationOf(typed, 'expiresAt')).toISOString() };
 }
 
 const NEW_KEY = { name: '', workspaceIds: [], scopes: [], limits: { perMinute: null, perHour: null }, from: null };
@@ -146,7 +153,8 @@ export function Edit({ target, close }) {
 /** @type {KeyDialog} */
 export function Rotate({ target: { keyId, name }, close }) {
   const { typed, field } = useTexts({ overlap: '24h' });
-  const issue = async () => call('rotateKey', { id: keyId, body: { overlap: written(durationOf(typed.overlap)) } });
+  const issue = async () =>
+    call('rotateKey', { id: keyId, body: { overlap: written(durationOf(typed.overlap, 'overlap')) } });
   return html`<${IssueDialog} title="Rotate ${name}" submit="Rotate" issue=${issue} close=${close}>
     <p>A new key with the same rights and quota is created; the old one works until the overlap is over.</p>
     ${field('overlap', 'Overlap', 'the time to put the new key in place')}

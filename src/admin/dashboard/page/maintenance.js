@@ -13,7 +13,7 @@ export function Maintenance({ data: { active, until, by } }) {
   const leftMs = until === null ? 0 : Date.parse(until) - Date.now();
   const isOn = active && leftMs > 0;
   const ask = async () => {
-    const length = written(durationOf(typed.length));
+    const length = written(durationOf(typed.length, 'length'));
     open((close) => html`<${Begin} isOn=${isOn} length=${length} close=${close} />`);
   };
   const state = isOn

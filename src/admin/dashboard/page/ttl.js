@@ -2,7 +2,7 @@
 import { html } from 'htm/preact';
 import { duration, moment, NONE, parseDuration, written } from './format.js';
 import { change } from './live.js';
-import { Ask, button, table, useDialog, useMay, useTexts } from './ui.js';
+import { Ask, button, FieldError, table, useDialog, useMay, useTexts } from './ui.js';
 
 /** @typedef {import('./api.js').Answer<'listTtls'>['classes'][number]} Ttl */
 
@@ -45,12 +45,12 @@ function ttlCell(ttl, name) {
  * @param {{ readonly ttl: Ttl, readonly fresh?: string, readonly note?: string, readonly word?: string, readonly close: () => void }} props
  */
 export function ChangeTtl({ ttl, fresh = ttl.fresh, note = '', word = '', close }) {
-  const { typed, field } = useTexts({ fresh, stale: ttl.stale, error: ttl.error, length: '' });
+  const { typed, field } = useTexts({ fresh, stale: ttl.stale, error: ttl.error, length: '' }, { length: 'for' });
   const run = async () => {
-    const wanted = NAMES.filter((name) => durationOf(typed[name]) !== ttl[`${name}Ms`]);
+    const wanted = NAMES.filter((name) => durationOf(typed[name], name) !== ttl[`${name}Ms`]);
     if (wanted.length === 0) throw new Error('Nothing differs from what is in force.');
-    const times = Object.fromEntries(wanted.map((name) => [name, written(durationOf(typed[name]))]));
-    const end = typed.length.trim() === '' ? {} : { for: written(durationOf(typed.length)) };
+    const times = Object.fromEntries(wanted.map((name) => [name, written(durationOf(typed[name], name))]));
+    const end = typed.length.trim() === '' ? {} : { for: written(durationOf(typed.length, 'for')) };
     await change('setTtl', { id: ttl.class, body: { ...times, ...end } }, `The TTLs of ${ttl.class} were set.`);
   };
   return html`<${Ask} title="TTLs of ${ttl.class}" submit="Set" word=${word} run=${run} close=${close}>
@@ -63,11 +63,15 @@ export function ChangeTtl({ ttl, fresh = ttl.fresh, note = '', word = '', close 
 /**
  * Milliseconds of what was typed. Throws if it is no duration.
  * @param {string} typed
+ * @param {string} member Of the form, for the fault.
  */
-export function durationOf(typed) {
+export function durationOf(typed, member) {
   const ms = parseDuration(typed);
   if (ms !== null) return ms;
-  throw new Error(`“${typed}” is no duration. Write a whole number and a unit, such as 500ms, 45s, 2m, 1h or 7d.`);
+  throw new FieldError(
+    member,
+    `“${typed}” is no duration. Write a whole number and a unit, such as 500ms, 45s, 2m, 1h or 7d.`,
+  );
 }
 
 /** @param {{ readonly ttl: Ttl, readonly close: () => void }} props */

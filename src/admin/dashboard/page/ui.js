@@ -1,6 +1,7 @@
 /** The parts that all views are made of: panel, table, form, dialog. */
 import { html } from 'htm/preact';
-import { useEffect, useErrorBoundary, useId, useRef, useState } from 'preact/hooks';
+import { createContext } from 'preact';
+import { useContext, useEffect, useErrorBoundary, useId, useRef, useState } from 'preact/hooks';
 import { messageOf } from './api.js';
 import { ROUTES } from './declared.js';
 import { moment } from './format.js';
@@ -90,6 +91,11 @@ export function whose({ scope, processes, problem, since }) {
   return html`<p><${Sign} kind="warn" /><strong>${only}, ${begin}:</strong> ${problem}.</p>`;
 }
 
+/** Whether the page is as narrow as on a phone now. */
+export function isPhone() {
+  return matchMedia('(max-width: 900px)').matches;
+}
+
 /**
  * A section about one live answer, which `show` draws. After a failure the last answer stays, greyed, with its time and
  * the reason; while the gateway is away, the top of the page gives the reason. `folds`: on a phone it is closed until it
@@ -98,7 +104,7 @@ export function whose({ scope, processes, problem, since }) {
  * @param {{ readonly id: string, readonly title: string, readonly of: import('./live.js').Live<T>, readonly show: (props: { readonly data: T }) => Children, readonly folds?: boolean }} props
  */
 export function Panel({ id, title, of, show, folds = false }) {
-  const [isFolded, fold] = useState(folds && matchMedia('(max-width: 900px)').matches);
+  const [isFolded, fold] = useState(folds && isPhone());
   const { data, atMs, error } = useStore(of);
   const isAway = useStore(live.readiness).error !== null;
   // An answer that can't be drawn: the gateway has another version, or something in between answered.
@@ -112,8 +118,10 @@ export function Panel({ id, title, of, show, folds = false }) {
   const trouble = isBroken ? 'The answer is not as this page expects. Reload the page.' : error;
   const state = data === null ? 'waiting' : trouble === null ? 'current' : 'old';
   return html`<section id=${id} class="panel" aria-labelledby="${id}-title" data-state=${state}>
-    <h2 id="${id}-title">${title}</h2>
-    ${isFolded && html`<div>${button('Show', () => fold(false), { name: `Show ${title}` })}</div>`}
+    <div class="panel-head">
+      <h2 id="${id}-title">${title}</h2>
+      ${isFolded && button('Show', () => fold(false), { name: `Show ${title}` })}
+    </div>
     ${
       trouble !== null &&
       html`<div class="trouble" role="status">
@@ -182,11 +190,74 @@ export function Field({ label, help = '', fault = '', children }) {
   </div>`;
 }
 
+/** What is wrong with what was typed into a field: it is shown there. `member`: the name of the field. */
+export class FieldError extends Error {
+  /** @param {string} member @param {string} message */
+  constructor(member, message) {
+    super(message);
+    this.member = member;
+  }
+}
+
 /**
- * A field for one line of text. `rest`: attributes of the input.
- * @param {{ readonly label: string, readonly help?: string, readonly fault?: string, readonly value: string, readonly onText: (text: string) => void, readonly rest?: object }} props
+ * The faults of the form around, by the member of the body that each field makes, and the members that have a field.
+ * @type {{ readonly faults: ReadonlyMap<string, string>, readonly fields: Set<string> }}
  */
-export function TextField({ label, help, fault, value, onText, rest = {} }) {
+const NO_FORM = { faults: new Map(), fields: new Set() };
+const FormFaults = createContext(NO_FORM);
+
+/**
+ * The fault of a field; empty for none.
+ * @param {string} member
+ */
+export function useFault(member) {
+  const { faults, fields } = useContext(FormFaults);
+  useEffect(() => {
+    fields.add(member);
+    return () => void fields.delete(member);
+  }, [fields, member]);
+  return faults.get(member) ?? '';
+}
+
+/** A fault as the gateway lists it: `- perMinute: given 0; allowed: an integer from 1`. */
+const LISTED = /^- ([A-Za-z]+)[^:]*: (.*)$/;
+
+/**
+ * Puts faults to the fields that they are about, and says the rest.
+ * @param {unknown} error
+ * @param {ReadonlySet<string>} fields
+ */
+function placed(error, fields) {
+  const message = messageOf(error);
+  /** @type {Map<string, string>} */
+  const faults = new Map();
+  const lines = error instanceof FieldError ? [`- ${error.member}: ${message}`] : message.split('\n');
+  const rest = lines.filter((line) => {
+    const [, member = '', fault = ''] = LISTED.exec(line) ?? [];
+    if (!fields.has(member)) return true;
+    faults.set(member, [...(faults.get(member)?.split(' / ') ?? []), inWords(fault)].join(' / '));
+    return false;
+  });
+  if (faults.size === 0) return { faults, failure: message };
+  const others = rest.filter((line) => line.startsWith('- '));
+  const marked = faults.size === 1 ? 'the marked field' : 'the marked fields';
+  return { faults, failure: [`Nothing was changed: see ${marked}.`, ...others].join('\n') };
+}
+
+/** @param {string} fault */
+function inWords(fault) {
+  return fault
+    .replace(/^missing; allowed: /, 'Missing. Allowed: ')
+    .replace(/^given (.*); allowed: /, '$1 is not possible. Allowed: ');
+}
+
+/**
+ * A field for one line of text. `member`: of the body that the form makes; `rest`: attributes of the input.
+ * @param {{ readonly label: string, readonly help?: string, readonly fault?: string, readonly member?: string, readonly value: string, readonly onText: (text: string) => void, readonly rest?: object }} props
+ */
+export function TextField({ label, help, fault: given = '', member = '', value, onText, rest = {} }) {
+  const found = useFault(member);
+  const fault = given === '' ? found : given;
   const onInput = (/** @type {{ currentTarget: HTMLInputElement }} */ event) => onText(event.currentTarget.value);
   const fixed = { type: 'text', autocomplete: 'off', spellcheck: false, ...rest, value, onInput };
   return html`<${Field} label=${label} help=${help} fault=${fault}>
@@ -195,17 +266,26 @@ export function TextField({ label, help, fault, value, onText, rest = {} }) {
 }
 
 /**
- * The texts of a form: `typed` has them by name, `field` draws the field of one.
+ * The texts of a form: `typed` has them by name, `field` draws the field of one. `members`: of the body that the form makes,
+ * if they have other names.
  * @template {Readonly<Record<string, string>>} T
  * @param {T} initial
+ * @param {Readonly<Record<string, string>>} [members]
  */
-export function useTexts(initial) {
+export function useTexts(initial, members = {}) {
   const [typed, setTyped] = useState(initial);
   const set = (/** @type {keyof T} */ name, /** @type {string} */ text) =>
     setTyped((all) => ({ ...all, [name]: text }));
   const field = (/** @type {keyof T} */ name, /** @type {string} */ label, help = '', rest = {}) =>
     html`<${TextField}
-      ...${{ label, help, rest, value: typed[name], onText: (/** @type {string} */ text) => set(name, text) }}
+      ...${{
+        label,
+        help,
+        rest,
+        member: members[String(name)] ?? String(name),
+        value: typed[name],
+        onText: (/** @type {string} */ text) => set(name, text),
+      }}
     />`;
   return { typed, set, field };
 }
@@ -232,27 +312,38 @@ export function Checkbox({ label, isChecked, toggle }) {
 }
 
 /**
- * A form with one action: it runs once at a time, and its failure is shown in place. `kind`: how the button looks.
+ * A form with one action: it runs once at a time, and its failure is shown in place: at the fields that it is about. `kind`: how the button looks.
  * `isOff`: there is nothing to submit now; the button stays focusable.
  * @param {{ readonly submit: string, readonly run: () => Promise<void>, readonly kind?: string, readonly isOff?: boolean, readonly buttons?: Children, readonly children?: Children }} props
  */
 export function Form({ submit, run, kind = '', isOff = false, buttons, children }) {
   const [isBusy, setBusy] = useState(false);
   const [failure, setFailure] = useState('');
+  const [faults, setFaults] = useState(/** @type {ReadonlyMap<string, string>} */ (new Map()));
+  const fields = useRef(/** @type {Set<string>} */ (new Set())).current;
+  const form = useRef(/** @type {HTMLFormElement | null} */ (null));
+  useEffect(() => {
+    const first = form.current?.querySelector('[aria-invalid]');
+    if (first instanceof HTMLElement) first.focus();
+  }, [faults]);
   const start = async (/** @type {Event} */ event) => {
     event.preventDefault();
     if (isBusy || isOff) return;
     setBusy(true);
     setFailure('');
+    setFaults(new Map());
     try {
       await run();
     } catch (error) {
-      setFailure(messageOf(error));
+      const found = placed(error, fields);
+      setFaults(found.faults);
+      setFailure(found.failure);
     }
     setBusy(false);
   };
-  return html`<form onSubmit=${start}>
-    ${children} ${failure !== '' && html`<p class="failure" role="alert">${failure}</p>`}
+  return html`<form ref=${form} onSubmit=${start}>
+    <${FormFaults.Provider} value=${{ faults, fields }}>${children}<//>
+    ${failure !== '' && html`<p class="failure" role="alert">${failure}</p>`}
     <div class="buttons">
       <button type="submit" class=${kind} aria-disabled=${isBusy || isOff ? 'true' : undefined}>${submit}</button>
       ${buttons}
