@@ -176,9 +176,9 @@ export class ConcurrencyLimit {
     return this.#spared?.limit ?? this.#limit;
   }
 
-  /** Whether it is being found for the first time. */
-  get isNew(): boolean {
-    return this.#isNew && this.#limit < this.#max;
+  /** Whether it is low for want of calls, and not because the store has shown that it bears no more. */
+  get isUnproven(): boolean {
+    return this.#limit < this.#max && !this.status().isFound;
   }
 
   status(): LimitStatus {

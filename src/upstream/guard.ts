@@ -164,9 +164,9 @@ export class Guard {
     const caller = { keyId, isBackground };
     const admission = this.#circuits.admit(caller, startedMs);
     if (admission === null) throw this.#heldBack(caller);
-    // While the limit is found, the store may bear what would be refused.
+    // Until the store has shown its limit, it may bear what would be refused.
     const { queueTimeoutMs, timeoutMs: longestMs } = this.#options.limits;
-    const queueMs = this.#limit?.isNew === true ? longestMs : queueTimeoutMs;
+    const queueMs = this.#limit?.isUnproven === true ? longestMs : queueTimeoutMs;
     const waitMs = isEarly ? 0 : Math.min(queueMs, deadlineMs - startedMs);
     const permit = await this.#queue.acquire({ ...caller, readers, waitMs, ...(signal && { signal }) });
     let sent: SentCall | null = null;

@@ -124,7 +124,7 @@ describe('what the store may be asked for', () => {
     const { load, advice } = adviceWith();
     expect(advice?.recommendation).toMatchObject({ freshMs: null, warning: null });
     expect(advice?.recommendation.why).toMatch(
-      /^The times that keep the limit of 2 % outdated answers \(1500ms or less\) would take the store from 0\.002 to 0\.5 calls a second, all classes together, more than twice what the times in force cost \(0\.004\)\. They are only recommended with --force\.$/,
+      /^The times that keep the limit of 2 % outdated answers \(1500ms or less\) would take the store from 0\.0021 to 0\.5 calls a second, all classes together, more than twice what the times in force cost \(0\.0042\)\. They are only recommended with --force\.$/,
     );
     expect(load).toMatchObject({ warning: null, recommendedRps: load.upstreamRps, limitRps: 2 * load.upstreamRps });
     const forced = adviceWith({ force: true });
@@ -138,7 +138,7 @@ describe('what the store may be asked for', () => {
     const { load } = adviceWith({ maxRequestsPerSecond: 3, budgetRps: 0.001 });
     expect(load).toMatchObject({ limitRps: 0.001, limit: 'the budget' });
     expect(load.warning).toMatch(
-      /^WARNING: the times in force cost the store 0\.002 calls a second, more than the budget/,
+      /^WARNING: the times in force cost the store 0\.0021 calls a second, more than the budget/,
     );
     expect(adviceWith({ maxRequestsPerSecond: 0.003 }).load.limit).toBe('upstream.maxRequestsPerSecond');
   });

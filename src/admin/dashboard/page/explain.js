@@ -59,7 +59,7 @@ function storeText({ since, justFailed }, now) {
 }
 
 /** @param {NonNullable<Explanation['memory']>} copy @param {string} now */
-function copyText({ state, answer, visible, ageMs, freshUntil, staleUntil, errorUntil, softPurged, bytes: size }, now) {
+function copyText({ state, answer, owner, ageMs, freshUntil, staleUntil, errorUntil, softPurged, bytes: size }, now) {
   const until = (/** @type {string} */ name, /** @type {string | null} */ at) => {
     const leftMs = at === null ? 0 : Date.parse(at) - Date.parse(now);
     return leftMs > 0 ? [`${name} for ${duration(leftMs)} more`] : [];
@@ -70,6 +70,6 @@ function copyText({ state, answer, visible, ageMs, freshUntil, staleUntil, error
     ...until('served stale', staleUntil),
     ...until('kept for errors', errorUntil),
     ...(softPurged ? ['softly purged: the next read refreshes it'] : []),
-    ...(visible === false ? ['not visible to this key'] : []),
+    `of ${owner}`,
   ].join('; ');
 }

@@ -320,7 +320,7 @@ export function Form({ submit, run, kind = '', isOff = false, buttons, children 
   const [isBusy, setBusy] = useState(false);
   const [failure, setFailure] = useState('');
   const [faults, setFaults] = useState(/** @type {ReadonlyMap<string, string>} */ (new Map()));
-  const fields = useRef(/** @type {Set<string>} */ (new Set())).current;
+  const fields = useRef(/** @type {ReadonlySet<string>} */ (new Set())).current;
   const form = useRef(/** @type {HTMLFormElement | null} */ (null));
   useEffect(() => {
     const first = form.current?.querySelector('[aria-invalid]');
