@@ -15,6 +15,8 @@ const DELIMITERS: readonly Delimiter[] = ['\t', ',', ';', '|'];
 const SAMPLE_ROWS = 200;
 const MAX_COLUMNS = 30;
 const MAX_HEADER_UNITS = 1000;
+/** No column has a longer name. */
+const MAX_NAME_UNITS = 40;
 
 /** Which column holds what; -1 if none does. */
 interface Layout {
@@ -80,8 +82,8 @@ export function* readColumns({ text, lineCount }: Body): Slices<Reading | null> 
 }
 
 function namesColumns(cells: readonly string[]): boolean {
+  if (cells.some((cell) => cell.length > MAX_NAME_UNITS || cell.includes(':'))) return false;
   const roles = cells.map(roleOfName);
-  if (cells.some((cell) => cell.includes(':'))) return false;
   return roles.includes('words') && (roles.includes('speaker') || roles.includes('time'));
 }
 
@@ -94,11 +96,10 @@ function layoutOf(text: string, start: number, delimiter: Delimiter): Layout | n
   }
   const [first = []] = sample;
   if (sample.length < 2 || first.length < 2 || first.length > MAX_COLUMNS) return null;
-  const roles = first.map(roleOfName);
-  const words = roles.indexOf('words');
-  const body = sample.slice(1);
   if (namesColumns(first)) {
-    if (!areEven(body, first.length, words)) return null;
+    const roles = first.map(roleOfName);
+    const words = roles.indexOf('words');
+    if (!areEven(sample.slice(1), first.length, words)) return null;
     return { delimiter, columns: first.length, words, speaker: roles.indexOf('speaker'), hasHeader: true };
   }
   return layoutByCells(sample, delimiter);
@@ -130,6 +131,8 @@ function areEven(rows: readonly (readonly string[])[], columns: number, words: n
 
 /** Without a header, every column must be understood: times, names, numbers that count, and one of words. */
 function layoutByCells(rows: readonly (readonly string[])[], delimiter: Delimiter): Layout | null {
+  // Commas stand in sentences too.
+  if (delimiter !== '\t' && !rows[0]?.some(isTime)) return null;
   const full = rows.filter(({ length }) => length > 1);
   const columns = Math.min(...full.map(({ length }) => length));
   if (!areEven(rows, columns, columns - 1)) return null;
@@ -138,7 +141,6 @@ function layoutByCells(rows: readonly (readonly string[])[], delimiter: Delimite
   const isUnderstood = roles.slice(0, -1).every((role) => role !== 'words') && roles[words] !== 'time';
   const [speaker, time] = [roles.indexOf('speaker'), roles.indexOf('time')];
   if (!isUnderstood || speaker === words) return null;
-  // Commas stand in sentences too.
   if (time === -1 && (delimiter !== '\t' || speaker === -1)) return null;
   return { delimiter, columns, words, speaker, hasHeader: false };
 }

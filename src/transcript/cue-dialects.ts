@@ -25,23 +25,23 @@ const SIGNATURE = 'WEBVTT';
 const FRACTION_BY_DOT = /\d\.\d+[ \t]*-->/;
 /** What may stand above the first cue. */
 const MAX_UNITS_TO_RANGE = 100_000;
-const ARROW = /\d[ \t]{0,16}-{1,3}>/;
+const MAX_UNITS_OF_PATTERN = 10_000;
 const COMMA_RANGE = /\d\.\d{1,9},[ \t]{0,4}\d{1,3}:/;
 
 /** The dialects that the body may be in. */
 export function* dialectsOf({ text, declared }: Body): Slices<CueDialect[]> {
   const dialects: CueDialect[] = [];
   const contentStart = yield* headerEnd(text);
-  if (contentStart > 0 || ARROW.test(text.slice(0, MAX_UNITS_TO_RANGE))) {
+  if (contentStart > 0 || text.slice(0, MAX_UNITS_TO_RANGE).includes('->')) {
     const isSigned = contentStart > 0;
     // Files without the signature are cues all the same; that the store calls them WebVTT decides on their markup.
-    const isWebVtt = isSigned || (declared === 'webvtt' && FRACTION_BY_DOT.test(text.slice(0, MAX_UNITS_TO_RANGE)));
+    const isWebVtt = isSigned || (declared === 'webvtt' && FRACTION_BY_DOT.test(text.slice(0, MAX_UNITS_OF_PATTERN)));
     const arrows = { arrow: '>', rangeAt: arrowRangeAt, contentStart, isSigned };
     dialects.push(
       isWebVtt ? { ...arrows, name: 'webvtt', markup: 'webvtt' } : { ...arrows, name: 'subrip', markup: 'common' },
     );
   }
-  if (COMMA_RANGE.test(text.slice(0, MAX_UNITS_TO_RANGE))) {
+  if (COMMA_RANGE.test(text.slice(0, MAX_UNITS_OF_PATTERN))) {
     const commas = { arrow: ',', rangeAt: commaRangeAt, contentStart: 0, isSigned: false };
     dialects.push({ ...commas, name: 'sbv', markup: 'common' });
   }

@@ -9,13 +9,15 @@ const ZEROS = [
   0x0660, 0x06f0, 0x07c0, 0x0966, 0x09e6, 0x0a66, 0x0ae6, 0x0b66, 0x0be6, 0x0c66, 0x0ce6, 0x0d66, 0x0e50, 0x0ed0,
   0x0f20, 0x1040, 0x17e0, 0x1810, 0xff10,
 ];
-const D = `[0-9${ZEROS.map((zero) => `${String.fromCharCode(zero)}-${String.fromCharCode(zero + 9)}`).join('')}]`;
+/** Digits of other scripts are made these before a pattern is tried; a pattern with all of them takes long to compile. */
+const D = '\\d';
 /** A space that may stand within a time. */
 const S = '[ \\t\\u00a0\\u2009\\u202f]';
 /** No letter or digit follows; scripts that write no spaces excepted. */
-const NO_WORD = '(?![\\p{Script=Latin}\\p{N}])';
+const NO_WORD = `(?![A-Za-z\\u00c0-\\u024f]|${D})`;
 
-const MONTH = '\\p{L}{3,10}\\.?';
+/** Few ranges of letters: a pattern with all of Unicode's takes long to compile. */
+const MONTH = '[A-Za-z\\u00c0-\\u024f\\u0400-\\u04ff]{3,10}\\.?';
 const WEEKDAY = `(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?:s|nes|rs|ur)?(?:day)?[.,]?${S}{1,2})?`;
 const DAY = [
   `${D}{4}[-/.]${D}{1,2}[-/.]${D}{1,2}`,
@@ -24,7 +26,7 @@ const DAY = [
   `${MONTH}${S}${D}{1,2},?${S}${D}{4}`,
   `${D}{4}年${D}{1,2}月${D}{1,2}日`,
   `${D}{1,2}[-/.]${D}{1,2}\\.?`,
-  `${D}{1,2}\\.?${S}(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\\p{L}{0,6}`,
+  `${D}{1,2}\\.?${S}(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}`,
 ].join('|');
 const DAY_BEFORE = `${WEEKDAY}(?:${DAY})(?:T|,?${S}{0,2}(?:at${S})?)`;
 const OFFSET = `${S}?[+-]${D}{2}:?${D}{2}`;
@@ -32,7 +34,7 @@ const OFFSET = `${S}?[+-]${D}{2}:?${D}{2}`;
 /** The half of the day, which stands before the time in Chinese, Japanese and Korean. */
 const HALF_DAY = '上午|下午|凌晨|早上|中午|晚上|午前|午後|오전|오후';
 /** `am` may be a word as well, as in `am I late`. */
-const AM_PM = `(?:[AP]M|[ap]m(?!${S}(?:\\p{Ll}|I${NO_WORD}))|[AaPp]\\.${S}?[Mm]\\.?)`;
+const AM_PM = `(?:[AP]M|[ap]m(?!${S}(?:[a-z\\u00df-\\u00ff]|I${NO_WORD}))|[AaPp]\\.${S}?[Mm]\\.?)`;
 const HALF_DAY_AFTER = `${S}?(?:${AM_PM}(?:${S}[ECMP]T)?${NO_WORD}|[صم]${NO_WORD}|[πμΠΜ]\\.?[μΜ]\\.?|${HALF_DAY})`;
 const ZONE = `Z|${S}?(?:(?:UTC|GMT)(?:[+-]${D}{1,2}(?::${D}{2})?)?|[CEW]E?S?T|[ECMP][SD]T|[BIJK]ST|MES?Z|AE[SD]T|Uhr|hrs|h)${NO_WORD}`;
 const DIGITS = `${D}{1,3}(?:[:：]${D}{1,3}){1,3}(?:[.,;]${D}{1,9})?(?![:：]?${D})`;
@@ -71,11 +73,11 @@ const DOTTED = `${D}{1,2}\\.${D}{2}\\.${D}{2}`;
 
 const EMPHASIS = '(?:\\*{1,3}|_{1,2})?';
 /** A time may be a link to its place in a recording. */
-const LINK = '(?:\\(https?:[^()\\s]{1,300}\\))?';
-const IN_BRACKETS = `\\\\?[\\[(（【<{]${S}{0,2}${EMPHASIS}(?:${SPAN}|${DOTTED}|${SECONDS_SPAN})${EMPHASIS}${S}{0,2}\\\\?[\\])）】>}]${LINK}`;
+const LINK = /\(https?:[^()\s]{1,300}\)/y;
+const IN_BRACKETS = `\\\\?[\\[(（【<{]${S}{0,2}${EMPHASIS}(?:${SPAN}|${DOTTED}|${SECONDS_SPAN})${EMPHASIS}${S}{0,2}\\\\?[\\])）】>}]`;
 
-const BARE = new RegExp(`(?:${SPAN}|${ANY_SECONDS}${ARROW}${ANY_SECONDS})${NO_WORD}`, 'yu');
-const BRACKETED = new RegExp(IN_BRACKETS, 'yu');
+const BARE = new RegExp(`(?:${SPAN}|${ANY_SECONDS}${ARROW}${ANY_SECONDS})${NO_WORD}`, 'y');
+const BRACKETED = new RegExp(IN_BRACKETS, 'y');
 const OPENING = '[(（【<{\\';
 
 /** How sure a time range of a cue is: `loose` has no fractions, `damaged` is like a range but for an error in it. */
@@ -102,8 +104,8 @@ const FOUR_PARTS = /:\d+:\d+:/;
 /** The range of WebVTT and SubRip, `00:01.000 --> 00:02.000`, at the position; null if there is none. */
 export function arrowRangeAt(text: string, start: number): CueRange | null {
   if (!mayBeginRange(text, start)) return null;
-  const sound = matchEnd(ARROW_RANGE, text, start, text.length);
-  const end = sound ?? matchEnd(BAD_RANGE, text, start, text.length);
+  const sound = matchEndAt(ARROW_RANGE, text, start, text.length);
+  const end = sound ?? matchEndAt(BAD_RANGE, text, start, text.length);
   if (end === null) return null;
   const range = text.slice(start, end);
   if (sound !== null && !FOUR_PARTS.test(range)) {
@@ -125,7 +127,7 @@ const MINUS = 0x2d;
 
 /** The range of SBV, `0:00:01.000,0:00:03.000`. */
 export function commaRangeAt(text: string, start: number): CueRange | null {
-  const end = matchEnd(COMMA_RANGE, text, start, text.length);
+  const end = matchEndAt(COMMA_RANGE, text, start, text.length);
   return end === null ? null : { quality: 'exact', hasHours: true, end };
 }
 
@@ -140,8 +142,11 @@ export function timeAt(text: string, start: number, end: number): Time | null {
   if (start >= end) return null;
   const isInBrackets = OPENING.includes(text.charAt(start));
   if (!isInBrackets && !mayBeginTime(text, start)) return null;
-  const last = plainClockEnd(text, start, end) ?? matchEnd(isInBrackets ? BRACKETED : BARE, text, start, end);
-  return last === null ? null : { end: last, isInBrackets };
+  const plain = plainClockEnd(text, start, end);
+  if (plain !== null) return { end: plain, isInBrackets };
+  const last = matchEndAt(isInBrackets ? BRACKETED : BARE, text, start, end);
+  if (last === null) return null;
+  return { end: (isInBrackets ? matchEnd(LINK, text, last, end) : null) ?? last, isInBrackets };
 }
 
 /**
@@ -190,6 +195,21 @@ function isOtherDigit(unit: number): boolean {
   return ZEROS.some((zero) => unit >= zero && unit < zero + 10);
 }
 
+/** No time is longer. */
+const MAX_TIME_UNITS = 160;
+const FIRST_OTHER_DIGIT = 0x660;
+const OTHER_DIGITS = /[\u0660-\u1819\uff10-\uff19]/g;
+
+/** Where a match at `start` ends, in digits of any script; null if there is none before `end`. */
+function matchEndAt(pattern: RegExp, text: string, start: number, end: number): number | null {
+  const isAscii = text.charCodeAt(start) < FIRST_OTHER_DIGIT && !(text.charCodeAt(start + 1) >= FIRST_OTHER_DIGIT);
+  if (isAscii) return matchEnd(pattern, text, start, end);
+  const written = text.slice(start, Math.min(end, start + MAX_TIME_UNITS));
+  const ascii = written.replaceAll(OTHER_DIGITS, (char) => String(digitOf(char) ?? char));
+  const length = matchEnd(pattern, ascii, 0, ascii.length);
+  return length === null ? null : start + length;
+}
+
 /** Where a match at `start` ends; null if there is none before `end`. The pattern must be sticky. */
 export function matchEnd(pattern: RegExp, text: string, start: number, end: number): number | null {
   pattern.lastIndex = start;
@@ -214,7 +234,7 @@ const UNIT_SECONDS: ReadonlyMap<string, number> = new Map([
 /** A time that `timeAt` found, or the first of its range, in seconds of its day or of the recording. */
 export function secondsOf(text: string): number {
   const [single = ''] = text.split(RANGE_MARK, 1);
-  const plain = single.replaceAll(/[^\p{ASCII}]/gu, (char) => String(digitOf(char) ?? char));
+  const plain = single.replaceAll(OTHER_DIGITS, (char) => String(digitOf(char) ?? char));
   const [clock, first = '0', second = '0', third, fraction = '0'] = CLOCK_PARTS.exec(plain) ?? [];
   if (clock !== undefined) {
     const hours = third === undefined ? 0 : Number(first);
