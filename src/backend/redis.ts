@@ -49,11 +49,11 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   });
   const self = instances.id;
   const { journal, bridge, maintenance } = openJournal(options, state, instances);
+  const processes = (): number => instances.count();
   const links = { state, cache: cacheLink, isOne };
-  const cache = await openCache(options, { ...links, journal, bridge, self, redis, audit, cipher });
+  const cache = await openCache(options, { ...links, journal, bridge, self, redis, audit, cipher, processes });
   const registry = openRegistry(options, { link: state, journal, witness: isOne ? null : cacheLink });
   const transientKeys = new MemoryRegistry(clock);
-  const processes = (): number => instances.count();
   warnOfOtherStores({ instances, store: store.identity, logger, timers });
   const ofStore = { link: state, store: store.identity, timers };
   const { maxRequestsPerSecond: perSecond } = config.upstream;
@@ -205,6 +205,7 @@ interface CacheParts {
   readonly redis: RedisHealth;
   readonly audit: Audit;
   readonly cipher: RecordCipher;
+  readonly processes: () => number;
 }
 
 function openCache(options: BackendOptions, { redis, audit, ...parts }: CacheParts): Promise<CacheBackend> {

@@ -157,7 +157,7 @@ export class Flights {
   /** One look for all who look for the same. What it has brought for a flight is given back if none begins with it. */
   #lookTogether(task: FetchTask, isLeaseWanted: boolean): Promise<Turn> {
     const { sharedCache } = this.#options;
-    const { request, set } = task;
+    const { request, set, reader } = task;
     const { kind, key } = request;
     const seenAtMs = seenBy(task, task.previous);
     const name = `${nameOf(task)} ${seenAtMs} ${isLeaseWanted}`;
@@ -167,7 +167,10 @@ export class Flights {
     const following = sharedCache.follow(key, set);
     const ask = async (): Promise<Turn> => {
       try {
-        const turn = new Turn(await sharedCache.look({ kind, key, set, seenAtMs, isLeaseWanted }), following);
+        const turn = new Turn(
+          await sharedCache.look({ kind, key, set, keyId: reader.keyId, seenAtMs, isLeaseWanted }),
+          following,
+        );
         // Whoever joins a flight does so at once.
         setImmediate(() => turn.giveBack());
         return turn;
@@ -236,7 +239,7 @@ export class Flights {
     signal: AbortSignal,
   ): Promise<{ readonly lease: Lease } | { readonly landing: Landing }> {
     const { clock, sharedCache, events } = this.#options;
-    const { request, set } = task;
+    const { request, set, reader } = task;
     const { key, kind } = request;
     const local = turn === null ? copyInMemory(task, this.#options) : null;
     // An early renewal is of a copy that would do.
@@ -250,7 +253,8 @@ export class Flights {
       if (waitsSinceMs === null) return;
       events.onLeaseWait?.({ class: kind, key, end, durationMs: clock.nowMs() - waitsSinceMs });
     };
-    const ask = () => this.#ask(task, sharedCache.look({ kind, key, set, seenAtMs, isLeaseWanted: true }));
+    const ask = () =>
+      this.#ask(task, sharedCache.look({ kind, key, set, keyId: reader.keyId, seenAtMs, isLeaseWanted: true }));
     const following = turn?.take() ?? sharedCache.follow(key, set);
     try {
       let looked = turn?.looked ?? (await ask());

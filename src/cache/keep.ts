@@ -1,10 +1,9 @@
 /** Keeps what a call has brought, in this process, and reports to the others what has ended (C4: nothing outlives what the store says). */
 import { attempt, type ReadThroughParts } from './copies.ts';
 import { type Backfill, backfillsOf, classOf, type StoredEntry } from './entry.ts';
-import { othersThan } from './memory-tier.ts';
+import { type KeptFor, othersThan } from './memory-tier.ts';
 import { isNewer } from './plan.ts';
 import { isPurged, mayBeKept } from './purge-log.ts';
-import type { WorkspaceSet } from './address.ts';
 import type { CompletionStatus } from './shared-cache.ts';
 import type { FetchTask } from './store-call.ts';
 import { isCacheable } from './ttl-policy.ts';
@@ -41,13 +40,13 @@ function backfill<T>({ request, set, reader }: FetchTask<T>, stored: StoredEntry
   if (entries.length === 0) return;
   memory.backfill(entries, { set, keyId: reader.keyId });
   for (const { refresh } of entries) if (refresh !== null) events.onRefresh?.(refresh);
-  void attempt(events, 'backfill', () => shareBackfills(entries, set, parts));
+  void attempt(events, 'backfill', () => shareBackfills(entries, { set, keyId: reader.keyId }, parts));
 }
 
 /** What the shared cache refuses, because it knows something newer, does not stay in memory either. */
-async function shareBackfills(entries: readonly Backfill[], set: WorkspaceSet, parts: ReadThroughParts): Promise<void> {
+async function shareBackfills(entries: readonly Backfill[], keptFor: KeptFor, parts: ReadThroughParts): Promise<void> {
   const { memory, sharedCache } = parts;
-  const results = await sharedCache.backfill(entries, set);
+  const results = await sharedCache.backfill(entries, keptFor);
   for (const [i, { isTooLate, ended }] of results.entries()) {
     const entry = entries[i];
     if (entry === undefined) continue;

@@ -334,7 +334,7 @@ function shown({ stored, bytes }: Pick<Slot, 'stored' | 'bytes'>): KeptCopy {
 }
 
 /** Who is charged for a copy that readers with that API key bring. */
-function holderOf(keyId: string | undefined): string {
+export function holderOf(keyId: string | undefined): string {
   return keyId ?? '';
 }
 

@@ -5,6 +5,7 @@
 import { StoreError } from '../upstream/store-error.ts';
 import type { WorkspaceSet } from './address.ts';
 import type { Keyed, Measured, StoredEntry } from './entry.ts';
+import type { KeptFor } from './memory-tier.ts';
 import type { Tagged } from './purge-log.ts';
 import type { CacheRequest } from './request.ts';
 
@@ -39,8 +40,7 @@ export interface Lease {
 }
 
 /** What is looked for: all that there is for readers of that set. */
-export interface Look extends Pick<CacheRequest<unknown>, 'kind' | 'key'> {
-  readonly set: WorkspaceSet;
+export interface Look extends Pick<CacheRequest<unknown>, 'kind' | 'key'>, KeptFor {
   /**
    * When the newest answer was requested that the process has seen, Unix milliseconds: only newer ones are found. Null if it
    * has seen none.
@@ -89,7 +89,7 @@ export interface SharedCache {
    * Files each record of a list over that set, unless there is something whose fetch was not over when the new one's began.
    * Resolves with what became of each, in their order.
    */
-  backfill(entries: readonly Keyed[], set: WorkspaceSet): Promise<readonly Backfilled[]>;
+  backfill(entries: readonly Keyed[], keptFor: KeptFor): Promise<readonly Backfilled[]>;
   /** Follows the calls for that set: every end that comes after `follow` has returned is noticed. */
   follow(key: string, set: WorkspaceSet): Following;
 }

@@ -157,7 +157,7 @@ export const configSchema = section({
       'Memory for cached records and their rendered forms per process, shared fairly by API keys. Raise it if the hit ratio is low and memory is free.',
     ),
     redisBytes: setting(optional(size(0, 1_000_000_000_000_000), null), { env: null, default: null }).describe(
-      'Redis memory that the cache may fill, by an estimate; above it, new answers are kept only in memory. Set it if keys and limits share a Redis without maxmemory. With maxmemory, the cache always leaves a tenth of it free there.',
+      'Redis memory that the cache may fill, by an estimate. API keys share it: near it, copies make room, first those that only came in lists, then those of the keys that have most. Set it if keys and limits share a Redis without maxmemory. With maxmemory, the cache always leaves a tenth of it free there.',
     ),
     encryptionKeys: secret(encryptionKeys, [], { env: 'CACHE_ENCRYPTION_KEYS' }).describe(
       'Keys with which cached records are encrypted in Redis (AES-256-GCM): the first encrypts, all decrypt. Without any, they are stored as they are. Set them if others can read Redis, its backups or the network to it. See [encryption](redis.md#encryption).',

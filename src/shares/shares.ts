@@ -65,9 +65,13 @@ export class Shares<H = string> {
    */
   admits(holder: H, amount = 1): boolean {
     if (!this.hasRoom(amount) || !this.isWithinShare(holder, amount)) return false;
+    return this.#total + amount <= this.#maxPerHolder || this.hasLessThanEqual(holder, amount);
+  }
+
+  /** Whether the holder has no more than an equal share with that much more, one more holder counted. One of nothing has. */
+  hasLessThanEqual(holder: H, amount = 0): boolean {
     const held = this.of(holder);
-    const isInCommon = this.#total + amount <= this.#maxPerHolder;
-    return isInCommon || held === 0 || held + amount <= this.#capacity / (this.#amounts.size + 1);
+    return held === 0 || held + amount <= this.#capacity / (this.#amounts.size + 1);
   }
 
   /** Adds it, whatever the limits. */

@@ -78,7 +78,7 @@ const HELP = {
   evalgate_readiness: '1 for the status of the process, as GET /readyz has it; 0 for the others.',
   evalgate_redis_cache_budget_bytes: 'Bytes of Redis that the cache may use (cache.redis), 0 for no limit.',
   evalgate_redis_cache_over_budget:
-    '1 while new answers are not stored in Redis, because the cache has used its share there (cache.redis, or all but a tenth of maxmemory in a Redis that keys and limits share), 0 while they are.',
+    '1 while copies in Redis make room for others, because the cache has nearly used its share there (cache.redis, or all but a tenth of maxmemory in a Redis that keys and limits share), else 0.',
   evalgate_redis_command_duration_seconds:
     'Time that commands to Redis took, as measured by this process, including its own delays and failed commands, but not unsent ones.',
   evalgate_redis_command_failures_total:

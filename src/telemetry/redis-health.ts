@@ -138,13 +138,13 @@ export class RedisHealth {
     this.#options.siblings?.redisAnswered();
   }
 
-  /** Called when the shared cache goes over its budget, or over another of its limits, and when it is within (null). */
+  /** Called when the shared cache reaches its budget, or another of its limits, and when it is well below (null). */
   readonly onBudget = (excess: BudgetExcess | null): void => {
     const { health, logger } = this.#options;
     this.#excess = excess;
     health.update('redis-cache');
-    if (excess === null) logger.info('the cache is within its budget in Redis again: new answers are stored there');
-    else logger.warn(excess, 'the cache is over its budget in Redis: new answers are kept in memory only');
+    if (excess === null) logger.info('the cache is well within its limit in Redis again');
+    else logger.warn(excess, 'the cache is at its limit in Redis: copies make room for others');
   };
 
   readonly quotaHooks = {
@@ -415,5 +415,5 @@ function describeExcess({ limit, usedBytes, maxBytes }: BudgetExcess): string {
     limit === 'budget'
       ? `the cache has some ${used} of ${most} (cache.redis)`
       : `${used} are in use, and above ${most} the memory (maxmemory) is for keys and limits`;
-  return `new answers are kept in memory only: ${reason}`;
+  return `copies make room for others: ${reason}`;
 }

@@ -46,6 +46,7 @@ function golden(text: string): string {
     .replaceAll(/(cache[-:])[0-9a-f]{12}(?=[-:])/g, '$1<store>')
     .replaceAll(/(?!1{8}|2{8})[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '<uuid>')
     .replaceAll(/"sequence":\d+/g, '"sequence":<number>')
+    .replaceAll(/^key_[A-Za-z0-9]{12}$/g, '<key>')
     .replaceAll(/"etag":"[^}]*?",/g, '"etag":<etag>,')
     .replaceAll(/"message":"[^"]*"/g, '"message":<text>');
 }
@@ -74,6 +75,7 @@ const ENDED = '1768478400000';
 const NEGATIVE = {
   meta: `${ABOUT},"tags":["all","class:evaluation","class:notFound","evaluation:${EVALUATION_ID}"],${POSITION},"answer":{"kind":"absent","code":"NOT_FOUND"}}`,
   body: '',
+  by: '<key>',
 };
 /** The message that a call for the readers of that workspace has ended. */
 const ended = (filed: object | null): string =>
@@ -87,7 +89,11 @@ test('a copy under its workspace, the list of its key, and the message that it w
   const tags = `["all","class:evaluation","evaluation:${EVALUATION_ID}","workspace:${WORKSPACE_A}","scorecard:sc_1"]`;
   const answer = `{"kind":"found","etag":<etag>,"bytes":${bytes},"coding":"identity","decodedBytes":${bytes}}`;
   expect(await held()).toEqual({
-    [`${KEY}:copy-${WORKSPACE_A}`]: { meta: `${ABOUT},"tags":${tags},${POSITION},"answer":${answer}}`, body },
+    [`${KEY}:copy-${WORKSPACE_A}`]: {
+      meta: `${ABOUT},"tags":${tags},${POSITION},"answer":${answer}}`,
+      body,
+      by: '<key>',
+    },
     [`${KEY}:owners`]: { [WORKSPACE_A]: 'copy' },
   });
   expect(await published(1)).toEqual([ended({ owner: WORKSPACE_A, requestedAtMs: 1768478400000 })]);

@@ -39,7 +39,11 @@ async function createProcess() {
   const time = new FakeTime();
   const cipher = new RecordCipher([]);
   const memory = new MemoryTier({ maxBytes: 1_000_000, clock: time });
-  const budget = { isOver: false };
+  const budget = {
+    isOver: false,
+    admit: () => !budget.isOver,
+    giveBack: vi.fn<() => void>(),
+  };
   const log = purgesAlone(time);
   const noteSwept = vi.fn<() => Promise<void>>(() => Promise.resolve());
   const shared = await forFile(
@@ -78,11 +82,12 @@ const setOf = (...workspaceIds: string[]): WorkspaceSet => workspaceSetOf({ work
 const OF_A = setOf(WORKSPACE_A);
 const OF_B = setOf(WORKSPACE_B);
 const OF_BOTH = setOf(WORKSPACE_A, WORKSPACE_B);
+const keptFor = (set: WorkspaceSet) => ({ set, keyId: 'key_1' });
 const leaseName = (set = OF_A): string => names.of(key).lease(set.name);
 
 /** By a reader of that set, who has seen nothing unless said otherwise. */
 function look({ shared }: Process, set = OF_A, seenAtMs: number | null = null, isLeaseWanted = true) {
-  return shared.look({ kind: 'evaluation', key, set, seenAtMs, isLeaseWanted });
+  return shared.look({ kind: 'evaluation', key, ...keptFor(set), seenAtMs, isLeaseWanted });
 }
 
 /** The lease of that set, whatever there is. */
@@ -275,7 +280,7 @@ describe('C4: an answer ends the copies of its set that it speaks against', () =
   test('a list that shows it in another workspace does, and its record is filed there', async () => {
     const moved = { key, stored: found(SEEN_MS + HOUR_MS, POSITION, WORKSPACE_B) };
     vi.spyOn(here.time, 'nowMs').mockReturnValue(SEEN_MS + HOUR_MS);
-    expect(await here.shared.backfill([moved], OF_BOTH)).toEqual([{ isTooLate: false, ended: [WORKSPACE_A] }]);
+    expect(await here.shared.backfill([moved], keptFor(OF_BOTH))).toEqual([{ isTooLate: false, ended: [WORKSPACE_A] }]);
     expect([await kept(OF_A), await kept(OF_B)]).toEqual([null, [SEEN_MS + HOUR_MS, 'found']]);
   });
 
@@ -388,19 +393,23 @@ describe('entries', () => {
   test('C6: a backfill comes too late once a purge of it may be forgotten', async () => {
     const sinceMs = here.time.nowMs() - LATE_MS;
     const [late, inTime] = [sinceMs, sinceMs + 1].map((atMs) => [{ key, stored: found(atMs) }]);
-    expect(await here.shared.backfill(late ?? [], OF_A)).toEqual([{ isTooLate: true, ended: [] }]);
+    expect(await here.shared.backfill(late ?? [], keptFor(OF_A))).toEqual([{ isTooLate: true, ended: [] }]);
     expect(await kept()).toBeNull();
-    expect(await here.shared.backfill(inTime ?? [], OF_A)).toEqual([{ isTooLate: false, ended: [] }]);
+    expect(await here.shared.backfill(inTime ?? [], keptFor(OF_A))).toEqual([{ isTooLate: false, ended: [] }]);
     expect(await kept()).toEqual([sinceMs + 1, 'found']);
   });
 
   test('a backfill takes nothing from a copy whose fetch was not over when its own began, or from an end', async () => {
     const nowMs = here.time.nowMs();
     await (await acquire(here)).complete(found(nowMs - 1));
-    expect(await here.shared.backfill([{ key, stored: found(nowMs) }], OF_A)).toEqual([{ isTooLate: true, ended: [] }]);
+    expect(await here.shared.backfill([{ key, stored: found(nowMs) }], keptFor(OF_A))).toEqual([
+      { isTooLate: true, ended: [] },
+    ]);
     expect(await kept()).toEqual([nowMs - 1, 'found']);
     await (await acquire(here)).complete(absent(nowMs + 2));
-    expect(await here.shared.backfill([{ key, stored: found(nowMs + 1) }], OF_A)).toMatchObject([{ isTooLate: true }]);
+    expect(await here.shared.backfill([{ key, stored: found(nowMs + 1) }], keptFor(OF_A))).toMatchObject([
+      { isTooLate: true },
+    ]);
     expect(await there.shared.ownersOf(key)).toEqual([]);
   });
 });

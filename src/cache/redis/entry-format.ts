@@ -5,6 +5,7 @@
 import { promisify } from 'node:util';
 import { zstdCompress, zstdDecompress, zstdDecompressSync } from 'node:zlib';
 import { z } from 'zod';
+import { CacheNames } from '../../redis/names.ts';
 import { parseJson as parseExactJson } from '../../upstream/json.ts';
 import { RESOURCE_KINDS, type ResourceKind, RESOURCES } from '../../upstream/resources.ts';
 import type { Absent, Found } from '../../upstream/store.ts';
@@ -82,8 +83,11 @@ const MAX_META_BYTES = 64 * 1024;
 /** What is kept of an answer is hardly longer than the answer, unless it is of numbers such as 1e20. */
 const MAX_GROWTH = 2;
 
-/** The arguments with which scripts write an entry. Scripts read the two times and `position` of `meta`. */
-export type EntryArgs = readonly [meta: string, body: Buffer, keepMs: number];
+/**
+ * The arguments with which scripts write an entry. Scripts read the two times and `position` of `meta`. `briefMs`: how long a
+ * copy is kept that came in a list, and that nobody reads alone.
+ */
+export type EntryArgs = readonly [meta: string, body: Buffer, keepMs: number, briefMs: number];
 
 export async function encodeEntry(
   { key, owner, name, cipher }: EntryPlace,
@@ -91,8 +95,10 @@ export async function encodeEntry(
   ttl: Pick<TtlPolicy, 'stateOf'>,
 ): Promise<EntryArgs> {
   const { kind, entry, tags, epoch, receivedAtMs } = stored;
-  const { lastingMs, longestMs, untilMs } = retentionOf(ttl.stateOf(classOf(kind, entry)));
+  const state = ttl.stateOf(classOf(kind, entry));
+  const { lastingMs, longestMs, untilMs } = retentionOf(state);
   const keepMs = Math.max(lastingMs, Math.min(longestMs, untilMs - receivedAtMs));
+  const briefMs = Math.min(keepMs, keptMs([state.ttl.freshMs, state.ttl.staleMs]));
   const about = {
     format: ENTRY_VERSION,
     key,
@@ -106,10 +112,10 @@ export async function encodeEntry(
   const write = (answer: Meta['answer']): string => JSON.stringify({ ...about, answer } satisfies Meta);
   const { keyId } = cipher;
   if (entry.answer.kind === 'absent') {
-    if (keyId === null) return [write(entry.answer), NO_BYTES, keepMs];
+    if (keyId === null) return [write(entry.answer), NO_BYTES, keepMs, briefMs];
     const answer = { ...entry.answer, keyId };
     const seal = cipher.encrypt(keyId, NO_BYTES, { name, meta: write(answer) }).toString('base64');
-    return [write({ ...answer, seal }), NO_BYTES, keepMs];
+    return [write({ ...answer, seal }), NO_BYTES, keepMs, briefMs];
   }
   const { record, etag, bytes } = entry.answer;
   const plain = Buffer.from(JSON.stringify(record));
@@ -117,9 +123,9 @@ export async function encodeEntry(
   const coding = isCompressed ? 'zstd' : 'identity';
   const body = isCompressed ? await compress(plain) : plain;
   const found = { kind: 'found', etag, bytes, coding, decodedBytes: plain.length } as const;
-  if (keyId === null) return [write(found), body, keepMs];
+  if (keyId === null) return [write(found), body, keepMs, briefMs];
   const meta = write({ ...found, keyId });
-  return [meta, cipher.encrypt(keyId, body, { name, meta }), keepMs];
+  return [meta, cipher.encrypt(keyId, body, { name, meta }), keepMs, briefMs];
 }
 
 /** For those who wait for it: an entry of a class whose TTLs are all 0 is kept so long, too. */
@@ -263,7 +269,9 @@ function reasonOf(cause: unknown): string {
 }
 
 /**
- * Two fields of a hash, so that what is known of an entry can be read without its record. `read` returns the members that
+ * Fields of a hash, so that what is known of an entry can be read without its record: `meta`, `body`, `by`, the API key whose
+ * read has brought it, and `whole`, of a copy that came in a list and was never read alone: until when it is kept once it is
+ * (`use`), Unix milliseconds. `read` returns the members that
  * scripts compare by; nil for what is no entry. `isFromFuture` goes by Redis's clock (C9: it judges between those of the
  * gateways): what is from the future beats nothing.
  */
@@ -271,10 +279,21 @@ export const ENTRY_LUA = `
 local function keepAtLeast(key, keepMs)
   if redis.call('PTTL', key) < tonumber(keepMs) then redis.call('PEXPIRE', key, keepMs) end
 end
-local function write(key, meta, body, keepMs)
+local function nowMs()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local function write(key, meta, body, keepMs, by, briefMs)
   redis.call('DEL', key)
-  redis.call('HSET', key, 'meta', meta, 'body', body)
-  redis.call('PEXPIRE', key, keepMs)
+  redis.call('HSET', key, 'meta', meta, 'body', body, 'by', by)
+  redis.call('PEXPIRE', key, briefMs or keepMs)
+  if briefMs then redis.call('HSET', key, 'whole', string.format('%.0f', nowMs() + keepMs)) end
+end
+local function use(key)
+  local wholeAtMs = redis.call('HGET', key, 'whole')
+  if not wholeAtMs then return end
+  redis.call('HDEL', key, 'whole')
+  redis.call('PEXPIREAT', key, wholeAtMs)
 end
 local function read(key)
   local text = redis.pcall('HGET', key, 'meta')
@@ -286,8 +305,7 @@ local function read(key)
   return meta
 end
 local function isFromFuture(atMs)
-  local time = redis.call('TIME')
-  return atMs > time[1] * 1000 + time[2] / 1000 + 2000
+  return atMs > nowMs() + 2000
 end
 local function asText(atMs)
   return string.format('%.0f', atMs)
@@ -348,3 +366,9 @@ local function endOthers(owners, names, copies, listed, own, answer, isSpared)
   return ended
 end
 `;
+
+/** The name of an entry; of a copy, also that of its key's owners. */
+export function withOwners(name: string): readonly string[] {
+  const copy = CacheNames.copyIn(name);
+  return copy === null ? [name] : [name, copy.owners];
+}

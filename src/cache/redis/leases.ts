@@ -23,7 +23,7 @@ import type { StoredEntry } from '../entry.ts';
 import { LATE_MS } from '../purge-log.ts';
 import type { Completion, CompletionStatus, FlightFailure, Lease } from '../shared-cache.ts';
 import type { TtlPolicy } from '../ttl-policy.ts';
-import type { RedisBudget } from './budget.ts';
+import type { NewCopy, RedisBudget } from './budget.ts';
 import type { RecordCipher } from './encryption.ts';
 import { encodeEntry, ENTRY_LUA, FILING_LUA, HAS_COPY } from './entry-format.ts';
 import type { FlightChannel } from './flight-channel.ts';
@@ -35,8 +35,8 @@ export interface LeaseOptions {
   readonly timers: Timers;
   /** How long a lease holds without being renewed. */
   readonly leaseMs: number;
-  /** While it is exceeded, no new entry is stored; negative entries are. */
-  readonly budget: Pick<RedisBudget, 'isOver'>;
+  /** Says which copies are stored where there is none; negative entries always are. */
+  readonly budget: Pick<RedisBudget, 'admit' | 'giveBack'>;
 }
 
 /** How a call failed, as JSON. */
@@ -53,6 +53,8 @@ interface LeaseParts extends LeaseOptions {
   readonly kind: ResourceKind;
   readonly key: string;
   readonly set: WorkspaceSet;
+  /** The API key that reads. */
+  readonly holder: string;
   readonly keyNames: CacheKeyNames;
   readonly token: string;
 }
@@ -92,6 +94,7 @@ for i = 1, #names do
 end
 consider(KEYS[3], 0)
 if newest then
+  use(newest)
   local fields = redis.call('HMGET', newest, 'meta', 'body')
   return {fields[1], fields[2], asText(newestAtMs), place}
 end
@@ -116,12 +119,14 @@ const LOST = 0;
 const STORED = 1;
 const UNSHARED = 2;
 const OVERTAKEN = 3;
-const STATUSES = ['lost', 'stored', 'unshared', 'overtaken'] as const satisfies readonly CompletionStatus[];
+/** Stored where there was none. */
+const ADDED = 4;
+const STATUSES = ['lost', 'stored', 'unshared', 'overtaken', 'stored'] as const satisfies readonly CompletionStatus[];
 
 /**
  * KEYS: lease, where the answer is filed, the key's owners, the copies of the set's owners. ARGV: token, channel, the message if
  * the answer is filed, the message if it is not, whether a copy may only replace another (1) or is not filed (2), how long endings are remembered, the
- * place of its owner (0: it is a negative entry), its meta, its body, how long it is kept, the set's owners. Returns the status,
+ * place of its owner (0: it is a negative entry), its meta, its body, how long it is kept, who brings it, the set's owners. Returns the status,
  * then the owners whose copies have ended.
  *
  * Calls for several sets may be under way at once, and a page may backfill the copy:
@@ -136,24 +141,25 @@ const COMPLETE = defineScript(
   `${ENTRY_LUA}${FILING_LUA}
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return {${LOST}} end
 redis.call('DEL', KEYS[1])
-local names, copies = {unpack(ARGV, 11)}, {unpack(KEYS, 4)}
+local names, copies = {unpack(ARGV, 12)}, {unpack(KEYS, 4)}
 local listed, own, new = listedIn(KEYS[3], names), tonumber(ARGV[7]), cjson.decode(ARGV[8])
 local answer = {atMs = new.requestedAtMs, lateMs = ARGV[6], isShort = ARGV[5] == '1'}
 local function isSpared(present)
   return present.requestedAtMs > answer.atMs and not isFromFuture(present.requestedAtMs)
 end
-local status = ${STORED}
+local status, present = ${STORED}, nil
 if own > 0 then
-  local present = listed[own] == '${HAS_COPY}' and read(KEYS[2])
+  present = listed[own] == '${HAS_COPY}' and read(KEYS[2])
   local isOvertaken = present and isSpared(present) and present.position.history == new.position.history
     and present.position.sequence >= new.position.sequence
   if isOvertaken or isEnded(listed[own], answer.atMs) then status = ${OVERTAKEN}
   elseif ARGV[5] == '2' or ARGV[5] == '1' and not present then status = ${UNSHARED} end
 end
-if status == ${STORED} then write(KEYS[2], ARGV[8], ARGV[9], ARGV[10]) end
+if status == ${STORED} then write(KEYS[2], ARGV[8], ARGV[9], ARGV[10], ARGV[11]) end
 if status == ${STORED} and own > 0 then list(KEYS[3], names[own], ARGV[10]) end
 local ended = endOthers(KEYS[3], names, copies, listed, own, answer, isSpared)
 redis.call('PUBLISH', ARGV[2], status == ${STORED} and ARGV[3] or ARGV[4])
+if status == ${STORED} and own > 0 and not present then status = ${ADDED} end
 return {status, unpack(ended)}
 `,
 );
@@ -183,18 +189,20 @@ export class RedisLease implements Lease {
 
   /** An absent answer and a foreign record end alike here: the same message, and the same negative entry. */
   async complete(answer: StoredEntry): Promise<Completion> {
-    const { kind, set, keyNames, channel } = this.#parts;
+    const { kind, set, keyNames, channel, budget } = this.#parts;
     const owners = ownersIn(kind, set);
     const isFound = answer.entry.answer.kind === 'found';
     const name = (isFound ? keyNames.copy : keyNames.negative)(answer.owner);
-    const args = await this.#completionArgs(answer, name, owners).catch(async (error: unknown) => {
+    const completion = await this.#completion(answer, name, owners).catch(async (error: unknown) => {
       // An answer that cannot be written must not leave a lease that is renewed for ever.
       await this.release();
       throw error;
     });
     const keys = [name, keyNames.owners, ...owners.map(keyNames.copy)];
-    const reply = await redisSpan('cache', 'EVALSHA entry', this.#end(COMPLETE, keys, [channel.name, ...args]));
-    const [status, ...ended] = completionSchema.parse(reply);
+    const { copy, isAdmitted, args } = completion;
+    const ending = this.#end(COMPLETE, keys, [channel.name, ...args]);
+    const [status, ...ended] = completionSchema.parse(await redisSpan('cache', 'EVALSHA entry', ending));
+    if (isAdmitted && status !== ADDED) budget.giveBack(copy);
     return { status: STATUSES[status] ?? 'lost', ended };
   }
 
@@ -206,29 +214,34 @@ export class RedisLease implements Lease {
     await this.#endWithoutAnswer('');
   }
 
-  async #completionArgs(
+  /** What is to be stored, and the arguments that say so. */
+  async #completion(
     answer: StoredEntry,
     name: string,
     owners: readonly string[],
-  ): Promise<readonly ScriptArgument[]> {
-    const { key, set, cache, cipher, ttl, channel, budget } = this.#parts;
+  ): Promise<{ readonly copy: NewCopy; readonly isAdmitted: boolean; readonly args: readonly ScriptArgument[] }> {
+    const { key, set, holder, cache, cipher, ttl, channel, budget } = this.#parts;
     const { owner, entry } = answer;
     const isFound = entry.answer.kind === 'found';
     const [meta, body, keepMs] = await encodeEntry({ key, owner, name, cipher }, answer, ttl);
     const isTooLarge = !cache.values.takes(largestOf([body]));
     const filed = isFound ? { owner, requestedAtMs: entry.requestedAtMs } : null;
-    return [
+    const copy = { holder, bytes: meta.length + body.length, isBackfill: false };
+    const isAdmitted = isFound && !isTooLarge && budget.admit(copy);
+    const args = [
       channel.message({ key, set: set.name, filed }),
       // If the copy is not filed, the others must not drop theirs for it.
       channel.message({ key, set: set.name, filed: null }),
-      isTooLarge ? 2 : Number(budget.isOver),
+      isTooLarge ? 2 : Number(isFound && !isAdmitted),
       LATE_MS,
       isFound ? owners.indexOf(owner) + 1 : 0,
       meta,
       isTooLarge ? '' : body,
       keepMs,
+      holder,
       ...owners,
     ];
+    return { copy, isAdmitted, args };
   }
 
   async #endWithoutAnswer(failure: string): Promise<void> {

@@ -11,7 +11,7 @@ import type { Clock } from '../../time/clock.ts';
 import { redisSpan } from '../../tracing/spans.ts';
 import { ownersIn, type WorkspaceSet } from '../address.ts';
 import type { Keyed, Measured } from '../entry.ts';
-import type { MemoryTier } from '../memory-tier.ts';
+import { holderOf, type KeptFor, type MemoryTier } from '../memory-tier.ts';
 import { isPurged, LATE_MS, type PurgeLog, type Tagged } from '../purge-log.ts';
 import { KEY_VERSION } from '../request.ts';
 import type {
@@ -37,6 +37,7 @@ import {
   HAS_COPY,
   parseJson,
   retentionOf,
+  withOwners,
 } from './entry-format.ts';
 import { FlightChannel, type FlightChannelOptions } from './flight-channel.ts';
 import { failureSchema, type LeaseOptions, LOOK, RedisLease } from './leases.ts';
@@ -53,27 +54,30 @@ export interface RedisSharedCacheOptions
 
 /**
  * KEYS: the key's owners, the copies of some of them. ARGV: the place of the owner that the copy is filed under, its meta, its
- * body, how long it is kept, how long endings are remembered, whether it may only replace another (1), the owners. A copy stays
- * that was still being fetched when the fetch of the new one began. Returns the status, then the owners whose copies have ended.
+ * body, how long it is kept, how long unless it is read alone, how long endings are remembered, whether it may only replace
+ * another (1), who brings it, the owners. A copy stays that was still being fetched when the fetch of the new one began; one that
+ * takes the place of another that was read counts as read. Returns the status (0: done, 1: too late, 2: there was none), then the
+ * owners whose copies have ended.
  */
 const BACKFILL = defineScript(
   'backfillCopy',
   `${ENTRY_LUA}${FILING_LUA}
-local names, copies = {unpack(ARGV, 7)}, {unpack(KEYS, 2)}
+local names, copies = {unpack(ARGV, 9)}, {unpack(KEYS, 2)}
 local listed, own, new = listedIn(KEYS[1], names), tonumber(ARGV[1]), cjson.decode(ARGV[2])
-local answer = {atMs = new.requestedAtMs, lateMs = ARGV[5], isShort = ARGV[6] == '1'}
+local answer = {atMs = new.requestedAtMs, lateMs = ARGV[6], isShort = ARGV[7] == '1'}
 local function isSpared(present)
   return present.receivedAtMs >= answer.atMs and not isFromFuture(present.requestedAtMs)
 end
 local present = listed[own] == '${HAS_COPY}' and read(copies[own])
 local isTooLate = isEnded(listed[own], answer.atMs) or present and isSpared(present)
-if not isTooLate then
-  if present or ARGV[6] ~= '1' then
-    write(copies[own], ARGV[2], ARGV[3], ARGV[4])
-    list(KEYS[1], names[own], ARGV[4])
-  end
+local status = isTooLate and 1 or 0
+if not isTooLate and (present or ARGV[7] ~= '1') then
+  local wasRead = present and redis.call('HEXISTS', copies[own], 'whole') == 0
+  write(copies[own], ARGV[2], ARGV[3], ARGV[4], ARGV[8], not wasRead and ARGV[5] or nil)
+  list(KEYS[1], names[own], ARGV[4])
+  if not present then status = 2 end
 end
-return {isTooLate and 1 or 0, unpack(endOthers(KEYS[1], names, copies, listed, own, answer, isSpared))}
+return {status, unpack(endOthers(KEYS[1], names, copies, listed, own, answer, isSpared))}
 `,
 );
 
@@ -91,8 +95,13 @@ local retention = cjson.decode(ARGV[1])[class]
 if not retention then return 0 end
 local longestMs = math.min(entry.requestedAtMs + retention.longestMs, retention.untilMs)
 local keepMs = math.max(entry.requestedAtMs + retention.lastingMs, longestMs) - tonumber(ARGV[2])
-if keepMs <= redis.call('PTTL', KEYS[1]) then return 0 end
+local wholeAtMs = tonumber(redis.call('HGET', KEYS[1], 'whole') or '')
+if keepMs <= (wholeAtMs and wholeAtMs - nowMs() or redis.call('PTTL', KEYS[1])) then return 0 end
 if KEYS[2] then keepAtLeast(KEYS[2], string.format('%.0f', keepMs)) end
+if wholeAtMs then
+  redis.call('HSET', KEYS[1], 'whole', string.format('%.0f', nowMs() + keepMs))
+  return 1
+end
 return redis.call('PEXPIRE', KEYS[1], string.format('%.0f', keepMs))
 `,
 );
@@ -148,7 +157,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
   async look(look: Look): Promise<Looked> {
     this.#assertUsable();
     const { cache: link, leaseMs, purges, names } = this.#options;
-    const { kind, key, set, seenAtMs, isLeaseWanted } = look;
+    const { kind, key, set, keyId, seenAtMs, isLeaseWanted } = look;
     const { forgotten } = purges;
     const keyNames = names.of(key);
     const owners = ownersIn(kind, set);
@@ -171,36 +180,37 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     if (typeof reply === 'number') return { status: 'taken', leaseLeftMs: reply };
     const text = Buffer.isBuffer(reply) ? reply.toString() : '';
     if (text === 'OK') {
-      const parts = { ...this.#options, channel: this.#channel, kind, key, set, keyNames, token };
+      const holder = holderOf(keyId);
+      const parts = { ...this.#options, channel: this.#channel, kind, key, set, holder, keyNames, token };
       return { status: 'leased', lease: new RedisLease(parts) };
     }
     const failed = parseJson(failureSchema, text);
     return failed === null ? { status: 'taken', leaseLeftMs: leaseMs } : { status: 'failed', failure: failed };
   }
 
-  async backfill(entries: readonly Keyed[], set: WorkspaceSet): Promise<readonly Backfilled[]> {
+  async backfill(entries: readonly Keyed[], { set, keyId }: KeptFor): Promise<readonly Backfilled[]> {
     this.#assertUsable();
-    const results = Promise.all(entries.map((entry) => this.#backfillOne(entry, set)));
+    const holder = holderOf(keyId);
+    const results = Promise.all(entries.map((entry) => this.#backfillOne(entry, set, holder)));
     return await redisSpan('cache', 'EVALSHA entry', results, entries.length);
   }
 
-  async #backfillOne({ key, stored }: Keyed, set: WorkspaceSet): Promise<Backfilled> {
+  async #backfillOne({ key, stored }: Keyed, set: WorkspaceSet, holder: string): Promise<Backfilled> {
     const { cache: link, names, ttl, budget, clock } = this.#options;
     const { owner, entry } = stored;
     const owners = set.ids.includes(owner) ? set.ids : [owner];
-    const args = [
-      owners.indexOf(owner) + 1,
-      ...(await encodeEntry(this.#copyOf(key, owner), stored, ttl)),
-      LATE_MS,
-      Number(budget.isOver),
-      ...owners,
-    ];
+    const [meta, body, keepMs, briefMs] = await encodeEntry(this.#copyOf(key, owner), stored, ttl);
+    const copy = { holder, bytes: meta.length + body.length, isBackfill: true };
+    const isAdmitted = budget.admit(copy);
+    const place = owners.indexOf(owner) + 1;
+    const args = [place, meta, body, keepMs, briefMs, LATE_MS, Number(!isAdmitted), holder, ...owners];
     if (!link.values.takes(largestOf(args))) return { isTooLate: false, ended: [] };
     // No lease guards it: a process that was stopped may come so late that a purge of it is forgotten.
     if (clock.nowMs() - entry.requestedAtMs >= LATE_MS) return { isTooLate: true, ended: [] };
     const keyNames = names.of(key);
     const reply = await runScript(link, BACKFILL, { keys: [keyNames.owners, ...owners.map(keyNames.copy)], args });
     const [status, ...ended] = backfilledSchema.parse(reply);
+    if (isAdmitted && status !== 2) budget.giveBack(copy);
     return { isTooLate: status === 1, ended };
   }
 
@@ -374,12 +384,6 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     this.#assertUp();
     if (!this.#options.purges.isKnown) throw new Error('the purge log was not read yet');
   }
-}
-
-/** The name of an entry; of a copy, also that of its key's owners. */
-function withOwners(name: string): readonly string[] {
-  const copy = CacheNames.copyIn(name);
-  return copy === null ? [name] : [name, copy.owners];
 }
 
 const newsSchema = z.tuple([
