@@ -142,7 +142,8 @@ test('lost keys make the headline red, and lead to their own section of the runb
   const redis = await forTest(startRedis());
   const gateway = await forTest(startIdle({ REDIS_URL: redis.url }));
   await gateway.issueKey();
-  await expect.poll(() => samplesOf(gateway, 'evalgate_keys')).toMatchObject({ evalgate_keys: 1 });
+  // Keys are counted every second.
+  await expect.poll(() => samplesOf(gateway, 'evalgate_keys'), { timeout: 10_000 }).toMatchObject({ evalgate_keys: 1 });
   await redis.flush();
   const page = await openDashboard(gateway, 'health');
   const trouble = page.locator('.status li', { hasText: 'Redis lost its data' });

@@ -40,6 +40,8 @@ test('C8, S2: what is in memory is served, what is not is a 500 that says when t
     true,
     { error: { message: 'The evaluation store cannot be reached at the moment. Try again later.' } },
   ]);
+  // A single failure is no trouble of the store; three in a row are.
+  for (const id of ['cold_2', 'cold_3']) expect(await gateway.status(`/v2/calls/${id}`, key)).toBe(500);
   expect(await storeState(gateway)).toEqual([200, 'degraded']);
   await recover();
   let attempt = 0;
