@@ -1,7 +1,8 @@
 /** Keeps what a call has brought, in this process, and reports to the others what has ended (C4: nothing outlives what the store says). */
 import { attempt, type ReadThroughParts } from './copies.ts';
 import { type Backfill, backfillsOf, classOf, type StoredEntry } from './entry.ts';
-import { type KeptFor, othersThan } from './memory-tier.ts';
+import { othersThan } from './memory-tier.ts';
+import type { KeptFor } from './shared-cache.ts';
 import { isNewer } from './plan.ts';
 import { isPurged, mayBeKept } from './purge-log.ts';
 import type { CompletionStatus } from './shared-cache.ts';

@@ -9,7 +9,7 @@ import { FairLru } from './fair-lru.ts';
 import { CLOCK_TOLERANCE_MS, isNewer } from './plan.ts';
 import type { Tagged } from './purge-log.ts';
 import { type CacheRequest, hash32, isSearchKey } from './request.ts';
-import type { Inspected, KeptCopy } from './shared-cache.ts';
+import type { Inspected, KeptCopy, KeptFor } from './shared-cache.ts';
 
 /** A copy, and where it is filed. */
 interface Slot extends Address {
@@ -30,12 +30,6 @@ interface Negative extends Omit<Slot, 'unwatch'> {
 interface Filed {
   readonly copies: Map<string, Slot>;
   readonly negatives: Map<string, Negative>;
-}
-
-/** Whom what is kept is for, and the API key that is charged for it; null for a change that nobody has asked for. */
-export interface KeptFor {
-  readonly set: WorkspaceSet;
-  readonly keyId: string | undefined;
 }
 
 /** Searched lists get at most a tenth, so that made-up searches can't push out the rest. */

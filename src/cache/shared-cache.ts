@@ -5,7 +5,6 @@
 import { StoreError } from '../upstream/store-error.ts';
 import type { WorkspaceSet } from './address.ts';
 import type { Keyed, Measured, StoredEntry } from './entry.ts';
-import type { KeptFor } from './memory-tier.ts';
 import type { Tagged } from './purge-log.ts';
 import type { CacheRequest } from './request.ts';
 
@@ -37,6 +36,12 @@ export interface Lease {
   fail(failure: FlightFailure): Promise<void>;
   /** Ends the lease, because the call was not sent. */
   release(): Promise<void>;
+}
+
+/** Whom what is kept is for, and the API key that is charged for it; undefined for a change that no reader has asked for. */
+export interface KeptFor {
+  readonly set: WorkspaceSet;
+  readonly keyId: string | undefined;
 }
 
 /** What is looked for: all that there is for readers of that set. */

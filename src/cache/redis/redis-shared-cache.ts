@@ -11,7 +11,7 @@ import type { Clock } from '../../time/clock.ts';
 import { redisSpan } from '../../tracing/spans.ts';
 import { ownersIn, type WorkspaceSet } from '../address.ts';
 import type { Keyed, Measured } from '../entry.ts';
-import { holderOf, type KeptFor, type MemoryTier } from '../memory-tier.ts';
+import { holderOf, type MemoryTier } from '../memory-tier.ts';
 import { isPurged, LATE_MS, type PurgeLog, type Tagged } from '../purge-log.ts';
 import { KEY_VERSION } from '../request.ts';
 import type {
@@ -20,6 +20,7 @@ import type {
   Following,
   Inspection,
   KeptCopy,
+  KeptFor,
   Look,
   Looked,
   Pass,
