@@ -322,7 +322,8 @@ export function bareNameOf(text: string, head: LineHead): string | null {
 
 const MAX_VALUE_UNITS = 400;
 const MAX_RECORDS = 50;
-const CODE_ENDS = /[;{}([]\s*$/;
+/** A character reference ends so too, and is none. */
+const CODE_ENDS = /(?:[{}([]|(?<!&#?\w{1,12});)\s*$/;
 const MAX_CELL_UNITS = 40;
 const CELLS = /[,;|\t]\s?\d{1,3}:\d\d/;
 const MAX_TITLE_UNITS = 60;

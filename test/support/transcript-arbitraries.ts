@@ -67,10 +67,16 @@ const speakerName = fc
   .map(([first, others]) => [first, ...others].join(' '))
   .filter((name) => Array.from(name).length <= 60);
 
+/** No words of a line end as those of a program do. */
+const spokenWords = words.map((text) => (/[;{}([]\s*$/.test(text) ? `${text} so` : text));
+
 /** Turns that all have a speaker, which every format can write. */
-export const spokenTurns: fc.Arbitrary<SpokenTurn[]> = fc.array(fc.record({ speaker: speakerName, text: words }), {
-  maxLength: 12,
-});
+export const spokenTurns: fc.Arbitrary<SpokenTurn[]> = fc.array(
+  fc.record({ speaker: speakerName, text: spokenWords }),
+  {
+    maxLength: 12,
+  },
+);
 
 /** Turns as headers and words below them, which begin and end with neither blank lines nor white space. */
 export const headedTurns: fc.Arbitrary<SpokenTurn[]> = fc.array(
