@@ -41,6 +41,7 @@ call('HGETALL', key)
 call('HVALS', key)
 call('HDEL', key, 'field')
 call('TYPE', key)
+call('PEXPIREAT', key, (time[1] + ${TRIAL_TTL_MS / 1000}) * 1000)
 call('SCAN', 0, 'COUNT', 1)
 call('UNLINK', key)
 `;
