@@ -67,7 +67,7 @@ async function startReaders(
   env: Readonly<Record<string, string>> = {},
   settings = '',
 ) {
-  const limit = fixed === null ? '' : `adaptive: false, maxConnections: ${fixed}, `;
+  const limit = fixed === null ? 'adaptive: true, ' : `adaptive: false, maxConnections: ${fixed}, `;
   const file = fileOf(`upstream: {${limit}${settings}reservePercent: 20}\n`);
   const gateway = await GatewayProcess.start({
     env: { ...store.env, CONFIG_FILE: file, LOG_LEVEL: 'fatal', DRAIN_DELAY: '0s', ...env },
