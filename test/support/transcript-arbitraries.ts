@@ -67,12 +67,12 @@ const speakerName = fc
   .map(([first, others]) => [first, ...others].join(' '))
   .filter((name) => Array.from(name).length <= 60);
 
-/** No words of a line end as those of a program do. */
-const spokenWords = words.map((text) => (/[;{}([]\s*$/.test(text) ? `${text} so` : text));
+/** No line ends as those of a program do, or with a line break of Markdown, which is no word. */
+const spokenText = (text: string): string => text.replaceAll(/[;{}([\\](?=\s*(?:[\r\n]|$))/g, '$& so');
 
 /** Turns that all have a speaker, which every format can write. */
 export const spokenTurns: fc.Arbitrary<SpokenTurn[]> = fc.array(
-  fc.record({ speaker: speakerName, text: spokenWords }),
+  fc.record({ speaker: speakerName, text: words.map(spokenText) }),
   {
     maxLength: 12,
   },
@@ -82,7 +82,7 @@ export const spokenTurns: fc.Arbitrary<SpokenTurn[]> = fc.array(
 export const headedTurns: fc.Arbitrary<SpokenTurn[]> = fc.array(
   fc.record({
     speaker: speakerName,
-    text: fc.array(laterLine, { minLength: 1, maxLength: 3 }).map((lines) => lines.join('\n').trim()),
+    text: fc.array(laterLine, { minLength: 1, maxLength: 3 }).map((lines) => spokenText(lines.join('\n').trim())),
   }),
   { minLength: 1, maxLength: 12 },
 );
