@@ -112,14 +112,16 @@ test('times and maintenance that 0.4 sets are those of 0.3', async () => {
 test('times and maintenance that 0.3 sets and ends are in force at 0.4', async () => {
   const untilMs = world.clock.nowMs() + 600_000;
   const maintenance = JSON.stringify({ sinceMs: untilMs - 700_000, untilMs, by: 'old' });
-  await raw.hset(TIMES, { 'list.freshMs': '12000', 'list.errorMs.temporary': `7200000 ${untilMs}` });
-  await raw.hset(HEAD, { times: 'by-0.3', maintenance });
+  await raw
+    .multi()
+    .hset(TIMES, { 'list.freshMs': '12000', 'list.errorMs.temporary': `7200000 ${untilMs}` })
+    .hset(HEAD, { times: 'by-0.3', maintenance })
+    .exec();
   await world.everywhere(async (gateway) => {
     expect((await gateway.admin('GET', TTL)).json).toMatchObject({ classes: listWith({ fresh: '12s', error: '2h' }) });
     expect((await gateway.admin('GET', MAINTENANCE)).json).toMatchObject({ active: true, by: 'old' });
   });
-  await raw.hdel(HEAD, 'maintenance');
-  await raw.del(TIMES);
+  await raw.multi().hdel(HEAD, 'maintenance').del(TIMES).exec();
   await world.everywhere(async (gateway) => {
     expect((await gateway.admin('GET', TTL)).json).toMatchObject({ classes: listWith({ fresh: '30s', error: '1h' }) });
     expect((await gateway.admin('GET', MAINTENANCE)).json).toMatchObject({ active: false });
