@@ -171,7 +171,7 @@ export class Flights {
           await sharedCache.look({ kind, key, set, keyId: reader.keyId, seenAtMs, isLeaseWanted }),
           following,
         );
-        // Whoever joins a flight does so at once.
+        // A reader joins a flight at once.
         setImmediate(() => turn.giveBack());
         return turn;
       } catch (error) {

@@ -140,7 +140,7 @@ export function surfaceOf(path: string): 'v1' | 'v2' | 'other' {
 
 /** Used if nobody said how long the trouble lasts. */
 const DEFAULT_RETRY_AFTER_SECONDS = 5;
-/** Nobody is sent away for longer (S2: `Retry-After` is at most 60 s): trouble may end early, as a maintenance does. */
+/** No consumer is sent away for longer (S2: `Retry-After` is at most 60 s): trouble may end early, as a maintenance does. */
 const MAX_RETRY_AFTER_SECONDS = 60;
 const UNEXPECTED = new ErrorText('Something went wrong in the gateway.');
 const KEYS_UNAVAILABLE = new ErrorText('API keys cannot be checked at the moment. Try again later.');

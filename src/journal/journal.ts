@@ -34,7 +34,7 @@ export interface EventsByKind {
   readonly swept: { readonly upTo: number; readonly entries: number; readonly of: number };
 }
 
-/** Of an event that was taken over from 0.3: its place there (bridge-0.3.ts). */
+/** The place in 0.3's log of an event that was taken over from there (bridge-0.3.ts). */
 interface From03 {
   readonly from03?: string | undefined;
 }
@@ -85,7 +85,7 @@ export interface Snapshot {
 export type Apply<K extends EventKind> = (event: EventOf<K>, position: Position) => void;
 
 export interface Journal {
-  /** Of the last event that was applied here. */
+  /** The position of the last event that was applied here. */
   readonly position: Position;
   /** Whether it was ever read. Before that nothing that is shared can be judged. */
   readonly isJoined: boolean;

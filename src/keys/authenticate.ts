@@ -152,7 +152,7 @@ export class Authenticator {
     return { kind: 'active', key };
   }
 
-  /** Whoever holds a bound key elsewhere may have stolen it, and is held to the limit of failures, too. */
+  /** A bound key that is used elsewhere may have been stolen: its user is held to the limit of failures, too. */
   async #refuseAddress(key: ApiKey, address: string): Promise<AuthResult> {
     const waitSeconds = await this.#options.failures.consume(addressKey(address));
     return waitSeconds === null

@@ -2,7 +2,7 @@
  * Whether Redis has lost keys, told from how many there are (keys are never deleted, so the number only grows). Pure.
  *
  * A loss is known by whoever remembers that there were more: this process, the note of the loss in Redis, or the witness.
- * Nobody remembers a loss while no process ran, unless there is a witness.
+ * A loss while no process ran is remembered only if there is a witness.
  */
 import type { KeyLoss } from './key.ts';
 

@@ -106,7 +106,7 @@ type Optional<T> = { readonly [Name in keyof T]?: T[Name] | undefined };
 export interface EditedKey {
   readonly before: ApiKey;
   readonly after: ApiKey;
-  /** Of a key that was ended: false if replicas are connected, and none has said in time that it has the change. */
+  /** For a key that was ended: false if replicas are connected, and none has said in time that it has the change. */
   readonly isConfirmed: boolean | null;
 }
 

@@ -89,7 +89,7 @@ return 1
 export interface RedisDirectoryOptions {
   /** To the state Redis. It stays its owner's to close. */
   readonly redis: RedisCommands;
-  /** Of the same Redis. */
+  /** On the same Redis. */
   readonly journal: Pick<RedisJournal, 'run' | 'runConfirmed'>;
   readonly clock: Clock;
   /** Called for each record that `list` leaves out. The message is private. */

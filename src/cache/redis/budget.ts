@@ -93,7 +93,7 @@ interface Drawn extends NewCopy {
   readonly name: string;
 }
 
-/** Of one server: how many names there are, and random ones of answers. */
+/** One server's number of names, and random names of answers. */
 interface Sample {
   readonly names: number;
   readonly drawn: readonly Drawn[];
@@ -102,7 +102,7 @@ interface Sample {
 /** In bytes. */
 interface Estimate {
   all: number;
-  /** Of copies that came in lists, and were never read alone. */
+  /** For copies that came in lists, and were never read alone. */
   backfilled: number;
   readonly byHolder: Map<string, number>;
 }
