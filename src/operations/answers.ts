@@ -219,7 +219,7 @@ export const cacheStatsSchema = z.object({
       /** Reads that were served without waiting for the store, of all reads; null without reads. */
       hitRatio: number.nullable(),
       storeCalls: number,
-      /** Of these, those that renewed an often-read copy before it was stale. */
+      /** How many of these renewed an often-read copy before it was stale. */
       earlyRenewals: number,
       storeCallsPerRead: number.nullable(),
       ageMs: percentilesSchema,

@@ -176,7 +176,7 @@ async function replace(link: RedisLink, read: readonly string[], entries: readon
   return (await runScript(link, REPLACE, { keys: [auditKey()], args })) === 1;
 }
 
-/** Of entries, newest first, as many of each kind as are kept. */
+/** The entries that are kept: as many of each kind as there may be, newest first. */
 function bounded(entries: readonly KeptEntry[]): readonly KeptEntry[] {
   const left = { ...CAPACITY };
   return entries.filter((entry) => {

@@ -24,7 +24,7 @@ const FAILURES: ReadonlySet<StoreCall['outcome']> = new Set([
 ] as const);
 /** Calls of so long are looked at, and without success for so long it is down. */
 const WINDOW_MS = 30_000;
-/** Of fewer calls, the share that fails says nothing. */
+/** The share that fails says nothing if there are fewer calls. */
 const MIN_CALLS = 20;
 /** So many failures in a row are no accident. */
 const IN_A_ROW = 3;

@@ -42,7 +42,7 @@ async function takeTurns(): Promise<void> {
   isTakingTurns = false;
 }
 
-/** Of the work that has had least; among equals, of what waits longest. */
+/** The place of the work that has had least; among equals, of the work that waits longest. */
 function placeOfShortest(): number {
   let shortest = 0;
   for (const [place, { usedMs }] of waiting.entries()) {
