@@ -77,7 +77,7 @@ export interface AdminOptions extends Pick<ExplainParts, 'flightOf' | 'lastMissO
   readonly maxRequestsPerSecond: number | null;
   readonly maintenance: MaintenanceControl;
   /** The cache's request for a path of the public API, by the rules of its routes; see `http/explain.ts`. */
-  readonly resolve: (path: string, viewer: readonly string[] | null) => Resolution;
+  readonly resolve: (path: string, ownWorkspaceIds: readonly string[] | null) => Resolution;
   readonly instances: Instances;
   readonly audit: Audit;
   readonly clock: Clock;

@@ -13,8 +13,8 @@ export function explainEndpoint(options: AdminOptions): Endpoint {
   return endpoint(ROUTES.explain, async (ctx) => {
     const { path, keyId, workspace = null } = readQuery(ctx, ROUTES.explain.query);
     if (keyId !== undefined && workspace !== null) throw badQuery('Give keyId or workspace, not both.');
-    const viewer = keyId === undefined ? workspace : await workspacesOf(keyId, options.registry);
-    const { request, route, workspaceIds } = targetOf(path, options.resolve(path, viewer));
+    const ownWorkspaceIds = keyId === undefined ? workspace : await workspacesOf(keyId, options.registry);
+    const { request, route, workspaceIds } = targetOf(path, options.resolve(path, ownWorkspaceIds));
     const explanation = await explain(request, workspaceIds, options);
     const times = ttlView(explanation.class, await options.audit.entries(), options);
     return { path, route, workspaces: workspaceIds, ...explanation, times };

@@ -154,37 +154,37 @@ export function authenticate({ tokens, wrongTokens, addressOf }: AdminOptions): 
   let check = tokenCheck(tokens());
   return async (ctx, next) => {
     if (check.tokens !== tokens()) check = tokenCheck(tokens());
-    const { holderOf, isOpen, isNamedByCaller } = check;
+    const { operatorOf, isOpen, isNamedByCaller } = check;
     const credentials = ctx.get('Authorization');
     const token = BEARER.exec(credentials)?.[1];
-    const known = token === undefined ? null : holderOf(token);
-    const holder = isOpen ? ANONYMOUS : known;
-    if (holder === null) {
+    const known = token === undefined ? null : operatorOf(token);
+    const operator = isOpen ? ANONYMOUS : known;
+    if (operator === null) {
       const waitSeconds = await wrongTokens.consume(addressKey(addressOf(ctx)));
       throw waitSeconds === null ? unauthenticated(credentials) : tooManyWrongTokens(waitSeconds);
     }
     const claimed = ctx.get(OPERATOR_HEADER);
-    ctx.state.who = isNamedByCaller && OPERATOR_NAME.test(claimed) ? claimed : holder.name;
-    ctx.state.role = holder.role;
+    ctx.state.who = isNamedByCaller && OPERATOR_NAME.test(claimed) ? claimed : operator.name;
+    ctx.state.role = operator.role;
     await next();
   };
 }
 
 /** What is checked with these tokens. */
 function tokenCheck(tokens: readonly NamedToken[]) {
-  const known = tokens.map(({ token, ...holder }) => ({ holder, digest: hash('sha256', token, 'buffer') }));
+  const known = tokens.map(({ token, ...operator }) => ({ operator, digest: hash('sha256', token, 'buffer') }));
   return {
     tokens,
     isOpen: tokens.length === 0,
     isNamedByCaller: areAnonymous(tokens),
     /**
-     * Finds the holder of a token; null for an unknown token. Digests of equal length are compared, all of them even
+     * Finds the operator of a token; null for an unknown token. Digests of equal length are compared, all of them even
      * after one was equal, so that neither time nor length reveals anything about a token.
      */
-    holderOf: (presented: string): Omit<NamedToken, 'token'> | null => {
+    operatorOf: (presented: string): Omit<NamedToken, 'token'> | null => {
       // Node reads header bytes as Latin-1; taken back to bytes, a token with letters outside ASCII compares as sent.
       const candidate = hash('sha256', Buffer.from(presented, 'latin1'), 'buffer');
-      return known.filter(({ digest }) => timingSafeEqual(candidate, digest))[0]?.holder ?? null;
+      return known.filter(({ digest }) => timingSafeEqual(candidate, digest))[0]?.operator ?? null;
     },
   };
 }

@@ -7,11 +7,12 @@
  * of TTLs of both.
  */
 import { isDeepStrictEqual } from 'node:util';
+import type { Position } from '../journal/journal.ts';
 import type { ResourceKind } from '../upstream/resources.ts';
 import type { Absent, Found, StoreAnswer } from '../upstream/store.ts';
 import { StoreError } from '../upstream/store-error.ts';
 import { type Address, ownersIn, type WorkspaceSet } from './address.ts';
-import type { PurgeEpoch, Tag, Tagged } from './purge-log.ts';
+import type { Tag, Tagged } from './purge-log.ts';
 import { type CacheRequest, hash32, recordRequest } from './request.ts';
 import type { CacheClass } from './ttl-policy.ts';
 
@@ -24,7 +25,7 @@ class DerivedBytes {
   readonly listeners = new Set<GrowthListener>();
 }
 
-/** One answer of the store: a record, or that there is none. Never a caller's view. */
+/** One answer of the store: a record, or that there is none. Never the public form of one. */
 export class Entry<T> {
   readonly answer: Found<T> | Absent;
   /** When the fetch that brought it began, Unix milliseconds. Age counts from here. */
@@ -82,10 +83,10 @@ export class Derivation<D extends object> {
   }
 }
 
-/** When an answer was fetched, by the clock and by the purge log. */
+/** When an answer was fetched, by the clock and by the journal. */
 export interface FetchStamp {
-  /** Where the purge log stood before the fetch began. */
-  readonly epoch: PurgeEpoch;
+  /** Where the journal stood before the fetch began. */
+  readonly position: Position;
   /** When the fetch began, Unix milliseconds. */
   readonly requestedAtMs: number;
   /** When the answer had arrived, Unix milliseconds. */
@@ -174,10 +175,10 @@ export function entryOfAnswer<T>(
   });
   if (answer.kind === 'not-modified') {
     if (known !== null) return answered(known.renewedAt(requestedAtMs), false);
-    throw new StoreError('invalidResponse', `not-modified was answered to an unconditional call (${request.kind})`);
+    throw new StoreError('garbled', `not-modified was answered to an unconditional call (${request.kind})`);
   }
   if (answer.kind === 'found' && !request.isAnsweredBy(answer.record)) {
-    throw new StoreError('invalidResponse', `the answer is not the ${request.kind} that was asked for`);
+    throw new StoreError('garbled', `the answer is not the ${request.kind} that was asked for`);
   }
   if (answer.kind === 'absent' || known?.answer.kind !== 'found') {
     return answered(new Entry<T>(answer, requestedAtMs), answer.kind !== known?.answer.kind);
@@ -193,19 +194,26 @@ export function negativeEntry<T>(request: CacheRequest<T>, stamp: FetchStamp, se
   return storedEntry(request, new Entry<T>({ kind: 'absent', code: 'NOT_FOUND' }, stamp.requestedAtMs), stamp, set);
 }
 
-export function stampOf({ entry, epoch, receivedAtMs }: StoredEntry): FetchStamp {
-  return { requestedAtMs: entry.requestedAtMs, epoch, receivedAtMs };
+export function stampOf({ entry, position, receivedAtMs }: StoredEntry): FetchStamp {
+  return { requestedAtMs: entry.requestedAtMs, position, receivedAtMs };
 }
 
 function storedEntry<T>(
   request: CacheRequest<T>,
   entry: Entry<T>,
-  { epoch, receivedAtMs }: FetchStamp,
+  { position, receivedAtMs }: FetchStamp,
   { name }: WorkspaceSet,
 ): StoredEntry<T> {
   const { answer } = entry;
   const workspaceId = answer.kind === 'found' ? request.workspaceOf(answer.record) : null;
-  return { kind: request.kind, owner: workspaceId ?? name, entry, tags: tagsOf(request, entry), epoch, receivedAtMs };
+  return {
+    kind: request.kind,
+    owner: workspaceId ?? name,
+    entry,
+    tags: tagsOf(request, entry),
+    position,
+    receivedAtMs,
+  };
 }
 
 /** A copy compared with the answer that takes its place. */

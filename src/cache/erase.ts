@@ -72,7 +72,7 @@ export async function holdingOf({ tag, after }: Erasure, { memory, purges, cache
   const copies = (matches: (stored: Tagged) => boolean): number => memory.measure(matches).entries;
   if (after === null) return { copies: copies(({ tags }) => tags.includes(tag)), flights: 0, refetched: false };
   const flightsEnd = cache.settled(FLIGHTS_WITHIN_MS);
-  for (let waitedMs = 0; purges.epoch().sequence < after; waitedMs += 50) {
+  for (let waitedMs = 0; purges.position.sequence < after; waitedMs += 50) {
     if (waitedMs > BEHIND_FOR_MS) throw new Error('the purge has not arrived');
     await sleep(50);
   }
@@ -130,7 +130,7 @@ async function prove(
   await sleep(READERS_MS);
   const all = await fleet.known(gone);
   const expected = all.filter((id) => before.has(id) || !known.includes(id));
-  const question = { tag, after: purges.epoch().sequence };
+  const question = { tag, after: purges.position.sequence };
   const answers = await fleet.ask(question, expected, FLIGHTS_WITHIN_MS + ANSWER_WITHIN_MS);
   // Last: until then a process may have written what it had fetched before.
   let refetched = [...answers.values()].some((answer) => answer.refetched);

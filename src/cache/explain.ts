@@ -28,7 +28,7 @@ import type { FlightInspection, Inspected, Inspection, KeptCopy, SharedCacheAdmi
  * How the path of a public request is read:
  * - `request`: what the cache is asked for. `workspaceIds` is null if it depends on the reader and none was named.
  * - `refused`: the request gets no further than the gateway itself; `message` says why
- * - `viewer-needed`: what is asked depends on the reader
+ * - `reader-needed`: what is asked depends on the reader
  */
 export type Resolution =
   | {
@@ -38,7 +38,7 @@ export type Resolution =
       readonly workspaceIds: readonly string[] | null;
     }
   | { readonly kind: 'refused'; readonly message: string }
-  | { readonly kind: 'viewer-needed' };
+  | { readonly kind: 'reader-needed' };
 
 export interface ExplainParts extends FreshnessPolicy {
   readonly memory: Pick<MemoryTier, 'inspect' | 'droppedFor'>;
@@ -180,13 +180,13 @@ function planOf(local: CachedCopy | null, shared: CachedCopy | null, maintenance
 function shown(copy: KeptCopy | null, request: CacheRequest<unknown>, parts: ExplainParts) {
   if (copy === null) return null;
   const { stored, bytes, keptForMs } = copy;
-  const { entry, kind, owner, tags, receivedAtMs, epoch } = stored;
+  const { entry, kind, owner, tags, receivedAtMs, position } = stored;
   const { requestedAtMs } = entry;
   const cacheClass = classOf(kind, entry);
   const ttl = parts.ttl.of(cacheClass);
   const freshMs = jitteredFreshMs(ttl, jitterOf(request.keyHash, requestedAtMs));
   const { state, ageMs, ttlMs } = freshnessOf(request.keyHash, stored, parts, parts.clock.nowMs());
-  const softPurged = parts.purges.since(epoch, tags) === 'soft';
+  const softPurged = parts.purges.since(position, tags) === 'soft';
   const until = (moreMs: number): string | null => (state === 'purged' ? null : iso(requestedAtMs + freshMs + moreMs));
   const view = {
     // The public word for a copy that is not served any more.

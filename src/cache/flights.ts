@@ -189,7 +189,7 @@ export class Flights {
   /** For others who may come within a second. A reader who left says nothing of the store, and a maintenance may end now. */
   #onFailed(name: string, { request, previous }: FetchTask, error: unknown): void {
     const failure = asStoreError(error);
-    if (failure.kind === 'maintenance') return;
+    if (failure.kind === 'paused') return;
     if (previous !== null)
       this.#options.events.onRefreshFailed?.({ class: request.kind, key: request.key, error: failure });
     if (failure.kind !== 'aborted') this.#failures.set(name, { error, atMs: this.#options.clock.nowMs() });

@@ -52,8 +52,8 @@ export function freshnessOf(
   { ttl, purges }: FreshnessPolicy,
   nowMs: number,
 ): Freshness {
-  const { entry, kind, tags, epoch } = stored;
-  const purge = purges.since(epoch, tags);
+  const { entry, kind, tags, position } = stored;
+  const purge = purges.since(position, tags);
   const classTtl = ttl.of(classOf(kind, entry));
   const ageMs = ageOf(entry, nowMs);
   const leftMs =

@@ -1,7 +1,7 @@
 /**
- * Purges by tag (C6: in force everywhere within a second). Each purge is an event of the journal, whose position is an epoch. A
- * copy remembers the epoch that was read before its fetch began, and counts as purged once one of its tags was purged in a
- * later one. So no list of keys is kept or searched, and a fetch that began before a purge cannot bring the old record back.
+ * Purges by tag (C6: in force everywhere within a second). Each purge is an event of the journal. A copy remembers the position
+ * in the journal that was read before its fetch began, and counts as purged once one of its tags was purged at a later one. So
+ * no list of keys is kept or searched, and a fetch that began before a purge cannot bring the old record back.
  * One number serves all tags of a copy, also those that only the answer shows (the workspace of an evaluation).
  *
  * A hard purge also deletes: from memory as soon as a process knows of it, from Redis in the background (redis/purge-sweep.ts).
@@ -51,14 +51,11 @@ export function parseTag(text: string): Tag | null {
   return null;
 }
 
-/** A position in the journal: how far purges were known before the fetch of a copy began. */
-export type PurgeEpoch = Position;
-
 /** The part of a copy that purges go by. */
 export interface Tagged {
   readonly tags: readonly Tag[];
-  /** Where the log stood before the fetch of the copy began. */
-  readonly epoch: PurgeEpoch;
+  /** How far the journal was known before the fetch of the copy began. */
+  readonly position: Position;
 }
 
 /** `hard`: a purged copy is gone. `soft`: it is stale, and served while it is refreshed. */
@@ -66,15 +63,15 @@ export type PurgeMode = 'soft' | 'hard';
 
 /** Whether an answer of the store may be kept whose fetch is just over. */
 export function mayBeKept(purges: Pick<PurgeLog, 'since' | 'forgotten'>, fetched: Tagged): boolean {
-  return fetched.epoch.sequence >= purges.forgotten && !isPurged(purges, fetched);
+  return fetched.position.sequence >= purges.forgotten && !isPurged(purges, fetched);
 }
 
 /** Notified of hard purges, and with `all` if purges were missed that nobody can name any more: memory drops the copies. */
 export type HardPurgeListener = (purges: Pick<PurgeLog, 'since'>, tags: readonly Tag[]) => void;
 
 /** Whether the copy was purged so that it is never served again. */
-export function isPurged(purges: Pick<PurgeLog, 'since'>, { epoch, tags }: Tagged): boolean {
-  return purges.since(epoch, tags) === 'hard';
+export function isPurged(purges: Pick<PurgeLog, 'since'>, { position, tags }: Tagged): boolean {
+  return purges.since(position, tags) === 'hard';
 }
 
 interface LastPurges extends LastPurge {
@@ -173,18 +170,18 @@ export class PurgeTable {
     this.#onHard(this, tags);
   }
 
-  /** Compares a copy's epoch with its tags' last purges, when the copy is read or about to be kept. */
-  since(epoch: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null {
-    if (epoch.history !== this.#history) return 'hard';
-    if (epoch.sequence >= this.#sequence) return null;
+  /** Compares a copy's position with its tags' last purges, when the copy is read or about to be kept. */
+  since(position: Position, tags: readonly Tag[]): PurgeMode | null {
+    if (position.history !== this.#history) return 'hard';
+    if (position.sequence >= this.#sequence) return null;
     // A forgotten purge can no longer be told from none, so an older negative entry counts as purged.
-    if (epoch.sequence < this.#forgotten && tags.includes('class:notFound')) return 'hard';
+    if (position.sequence < this.#forgotten && tags.includes('class:notFound')) return 'hard';
     let worst: PurgeMode | null = null;
     for (const tag of tags) {
       const last = this.#purges.get(tag);
       if (last === undefined) continue;
-      if (last.hard > epoch.sequence) return 'hard';
-      if (last.soft > epoch.sequence) worst = 'soft';
+      if (last.hard > position.sequence) return 'hard';
+      if (last.soft > position.sequence) worst = 'soft';
     }
     return worst;
   }
@@ -251,7 +248,7 @@ export class SequenceMarks {
   }
 
   /** Notes where it stands; returns where it stood `LATE_MS` ago, or 0 if that was before the first note. */
-  note({ history, sequence }: PurgeEpoch): number {
+  note({ history, sequence }: Position): number {
     const nowMs = this.#clock.nowMicros() / 1000;
     if (history !== this.#history) [this.#history, this.#marks] = [history, []];
     const last = this.#marks.at(-1);
@@ -309,13 +306,13 @@ export class PurgeLog {
   }
 
   /** How far purges are known here. Read before a fetch begins. */
-  epoch(): PurgeEpoch {
+  get position(): Position {
     return this.#journal.position;
   }
 
   /**
    * Hard purges of evaluations up to this sequence are forgotten: all copies from before were deleted. A copy that was read
-   * from the shared cache before that, or fetched in an earlier epoch and not kept yet, must not come back.
+   * from the shared cache before that, or fetched from an earlier position and not kept yet, must not come back.
    */
   get forgotten(): number {
     return this.#table.forgotten;
@@ -341,9 +338,9 @@ export class PurgeLog {
     return this.#table.snapshot();
   }
 
-  /** How a copy of that epoch with these tags was purged since, `hard` before `soft`; null if it was not. */
-  since(epoch: PurgeEpoch, tags: readonly Tag[]): PurgeMode | null {
-    return this.#table.since(epoch, tags);
+  /** How a copy of that position with these tags was purged since, `hard` before `soft`; null if it was not. */
+  since(position: Position, tags: readonly Tag[]): PurgeMode | null {
+    return this.#table.since(position, tags);
   }
 
   /** The tags of the last purge of that tag, if it is remembered: its copies, which told the workspace, are deleted. */
@@ -356,7 +353,7 @@ export class PurgeLog {
    */
   async purge(tags: readonly Tag[], mode: PurgeMode): Promise<void> {
     // Before it is added: the purges up to the one before were there by then.
-    const old = this.#marks?.note(this.epoch()) ?? 0;
+    const old = this.#marks?.note(this.position) ?? 0;
     if (this.#table.isAnyToForget(old)) await this.forget(old);
     await this.#journal.append({ kind: 'purge', tags, mode });
     const tooMany = this.#marks === null ? [] : this.#table.tooManySoft();

@@ -65,10 +65,10 @@ export async function purge(
   const before = purges.snapshot();
   let isMade = false;
   let lists = noLists();
-  const isAffected = ({ tags: own, epoch }: Tagged): boolean => {
-    if (!own.some((tag) => all.has(tag)) || before.since(epoch, own) === 'hard') return false;
+  const isAffected = ({ tags: own, position }: Tagged): boolean => {
+    if (!own.some((tag) => all.has(tag)) || before.since(position, own) === 'hard') return false;
     // Copies stored since the purge are not part of it.
-    if (isMade && purges.since(epoch, own) === null) return false;
+    if (isMade && purges.since(position, own) === null) return false;
     if (own.includes('class:list') && !own.some((tag) => asked.has(tag))) {
       lists.entries += 1;
       for (const tag of own) if (tag.startsWith(LISTS_OF)) lists.workspaces.add(tag);

@@ -46,16 +46,16 @@ export interface Answer<T = unknown> {
 }
 
 /** The call was never sent. */
-const NOT_SENT: ReadonlySet<StoreErrorKind> = new Set(['overloaded', 'circuitOpen', 'maintenance'] as const);
+const NOT_SENT: ReadonlySet<StoreErrorKind> = new Set(['overloaded', 'suspended', 'paused'] as const);
 
 /** Whether a failed call says anything of the store: it was sent, somebody waited for it, and the gateway did not fail. */
 export function isOfStore({ kind }: StoreError): boolean {
   return kind !== 'aborted' && kind !== 'internal' && !NOT_SENT.has(kind);
 }
 
-/** Where the purge log and the clock stand before a call: a purge that comes while it is under way is later than the answer. */
+/** Where the journal and the clock stand before a call: a purge that comes while it is under way is later than the answer. */
 export function beginStamp({ purges, clock }: ReadThroughParts): Omit<FetchStamp, 'receivedAtMs'> {
-  return { epoch: purges.epoch(), requestedAtMs: clock.nowMs() };
+  return { position: purges.position, requestedAtMs: clock.nowMs() };
 }
 
 /** Rejects as the store's `Fetch` does. `signal`: nobody waits any more. */

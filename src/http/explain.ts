@@ -3,20 +3,20 @@ import { match } from 'path-to-regexp';
 import type { Resolution } from '../cache/explain.ts';
 import { UUID_PATTERN } from '../domain/records.ts';
 import { Problem } from './problem.ts';
-import { parseQuery, ViewerNeeded } from './route.ts';
+import { parseQuery, ReaderNeeded } from './route.ts';
 import type { Route } from './state.ts';
 import { V1_ROUTES } from './v1.ts';
 import { V2_ROUTES } from './v2.ts';
 
-/** `path` with its query; `viewer`: the reader's workspaces, in lower case, or null if none was named. */
-export function createResolver(): (path: string, viewer: readonly string[] | null) => Resolution {
+/** `path` with its query; `ownWorkspaceIds`: all of the reader's workspaces, in lower case, or null if no reader was named. */
+export function createResolver(): (path: string, ownWorkspaceIds: readonly string[] | null) => Resolution {
   const routes = [...V1_ROUTES, ...V2_ROUTES];
   const find = routeTable(routes);
-  return (path, viewer) => {
+  return (path, ownWorkspaceIds) => {
     const [target = ''] = path.split('#');
     const [pathname = '', ...query] = target.split('?');
     const found = find(pathname);
-    if (found !== null) return resolve(found, query.join('?'), viewer);
+    if (found !== null) return resolve(found, query.join('?'), ownWorkspaceIds);
     const known = routes.map(({ template }) => template).join(', ');
     return { kind: 'refused', message: `The path is no endpoint of the API. Its endpoints are ${known}.` };
   };
@@ -54,33 +54,37 @@ function decodePart(text: string): string {
   }
 }
 
-function resolve({ route, params }: MatchedRoute, query: string, viewer: readonly string[] | null): Resolution {
+function resolve(
+  { route, params }: MatchedRoute,
+  query: string,
+  ownWorkspaceIds: readonly string[] | null,
+): Resolution {
   const { template } = route;
   if (route.parseRequest === null) {
     return { kind: 'refused', message: `${template} is answered by the gateway itself: nothing of it is cached.` };
   }
   try {
-    const parsed = route.parseRequest({ params, query: parseQuery(query), viewer });
+    const parsed = route.parseRequest({ params, query: parseQuery(query), ownWorkspaceIds });
     if (parsed instanceof Problem) {
       // The private reason: one that consumers must not see may be shown to an operator.
       return { kind: 'refused', message: `Such a request is answered ${parsed.status}. ${parsed.reason}` };
     }
     const { request, ...asked } = parsed;
-    const workspaceIds = asked.workspaceIds ?? viewer;
-    const refusal = workspaceIds === null ? null : refusalOf(workspaceIds, viewer);
+    const workspaceIds = asked.workspaceIds ?? ownWorkspaceIds;
+    const refusal = workspaceIds === null ? null : refusalOf(workspaceIds, ownWorkspaceIds);
     if (refusal !== null) return { kind: 'refused', message: refusal };
     return { kind: 'request', request, route: template, workspaceIds };
   } catch (error) {
-    if (error instanceof ViewerNeeded) return { kind: 'viewer-needed' };
+    if (error instanceof ReaderNeeded) return { kind: 'reader-needed' };
     throw error;
   }
 }
 
 /** How authorization would refuse the request (K5: a workspace of the path must be the key's); no key is checked here. */
-function refusalOf(workspaceIds: readonly string[], viewer: readonly string[] | null): string | null {
+function refusalOf(workspaceIds: readonly string[], ownWorkspaceIds: readonly string[] | null): string | null {
   if (!workspaceIds.every((id) => UUID_PATTERN.test(id))) {
     return 'Such a request is answered 403: the workspace of the path is no UUID, so no key may see it.';
   }
-  if (viewer === null || workspaceIds.every((id) => viewer.includes(id))) return null;
-  return 'Such a request is answered 403: the workspace of the path is none of those of whoever asks.';
+  if (ownWorkspaceIds === null || workspaceIds.every((id) => ownWorkspaceIds.includes(id))) return null;
+  return 'Such a request is answered 403: the workspace of the path is none that the reader may see.';
 }

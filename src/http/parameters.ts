@@ -7,7 +7,7 @@ import type { oas31 } from 'zod-openapi';
 import { ID_LENGTH, ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
 import { EXAMPLE_EVALUATION_ID, EXAMPLE_SCORECARD_ID, EXAMPLE_WORKSPACE_ID } from './openapi/examples.ts';
 import { ErrorText, notFound, Problem } from './problem.ts';
-import type { RequestView } from './state.ts';
+import type { RequestInput } from './state.ts';
 
 const UUID = { type: 'string', format: 'uuid' } as const;
 const ID = { type: 'string', pattern: ID_PATTERN.source, ...ID_LENGTH } as const;
@@ -37,7 +37,7 @@ function inPath(name: string, description: string, schema: oas31.SchemaObject, e
 }
 
 /** Reads an id of the path: the route's 404 for one that no record can have (Q7: nothing is sent to the store). */
-export function parseId({ params }: RequestView, name: IdName): string | Problem {
+export function parseId({ params }: RequestInput, name: IdName): string | Problem {
   const id = params[name] ?? '';
   return ID_PATTERN.test(id) ? id : notFound(`The ${name} of the path is no id: ${ID_RULE}.`);
 }

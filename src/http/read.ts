@@ -10,7 +10,7 @@ import type { RedisWait } from '../redis/request-wait.ts';
 import { notFound, Problem, refuse } from './problem.ts';
 import { pageLinks, Representation, respond, walkLinks } from './respond.ts';
 import { parseQuery, route } from './route.ts';
-import { apiKeyOf, type RequestState, type RequestView, type Route, type RouteDeclaration } from './state.ts';
+import { apiKeyOf, type RequestState, type RequestInput, type Route, type RouteDeclaration } from './state.ts';
 import { firstOffset, type Place, walk, WINDOW_SIZE, writeCursor } from './walk.ts';
 
 const NOT_FOUND = notFound();
@@ -37,18 +37,21 @@ export interface FoundRecord<T> {
 interface ReadDeclaration<P, T, R extends ReadRequest<P>> extends Omit<RouteDeclaration, 'parseRequest' | 'answer'> {
   readonly resource: CachedResource<P, T>;
   /** A Problem if the request is invalid. */
-  readonly parse: (view: RequestView) => R | Problem;
+  readonly parse: (input: RequestInput) => R | Problem;
   /** Whether the record has a public form at all; by default it has. */
   readonly isPublic?: (record: T) => boolean;
   readonly represent: (
     found: FoundRecord<T>,
     request: R,
-    asker: Asker<P, T>,
+    context: ReadContext<P, T>,
   ) => Representation | Promise<Representation>;
 }
 
-/** On whose behalf an answer is made. `P` and `T`: of the resource, if the answer is made of more than one of its records. */
-export interface Asker<P = never, T = unknown> {
+/**
+ * What an answer is made with, beside the record that was asked for. `P` and `T`: of the resource, if the answer is made of
+ * more than one of its records.
+ */
+export interface ReadContext<P = never, T = unknown> {
   readonly keyId: string;
   /** Reads one more record that the answer is made of: its age is the answer's, if it is the oldest. */
   readonly readMore: (params: P) => Promise<T>;
@@ -61,18 +64,18 @@ export function readRoute<P, T, R extends ReadRequest<P>>(given: ReadDeclaration
   const { resource, parse, isPublic = () => true, represent, ...declaration } = given;
   const declared: Route = route({
     ...declaration,
-    parseRequest: (view) => {
-      const parsed = parse(view);
+    parseRequest: (input) => {
+      const parsed = parse(input);
       if (parsed instanceof Problem) return parsed;
       const { params, workspaceIds } = parsed;
       return { request: cacheRequest(resource, params), workspaceIds };
     },
     answer: async (ctx, cache) => {
       const { state } = ctx;
-      const { keyId, workspaceIds: viewer } = apiKeyOf(ctx);
-      const request = parse({ params: ctx.params, query: parseQuery(ctx.querystring), viewer });
+      const { keyId, workspaceIds: ownWorkspaceIds } = apiKeyOf(ctx);
+      const request = parse({ params: ctx.params, query: parseQuery(ctx.querystring), ownWorkspaceIds });
       if (request instanceof Problem) return refuse(state, request);
-      const reader = new RequestReader(state, keyId, declared.template, request.workspaceIds ?? viewer);
+      const reader = new HttpReader(state, keyId, declared.template, request.workspaceIds ?? ownWorkspaceIds);
       const reads: CacheRead<T>[] = [];
       const readOne = async (params: P): Promise<CacheRead<T>> => {
         const read = await cache.read(cacheRequest(resource, params), reader);
@@ -174,7 +177,7 @@ export function walkedPage(
   return async (
     { record }: FoundRecord<EvaluationPage>,
     { params, place, pageSize }: WalkRequest,
-    { readMore }: Asker<ListQuery, EvaluationPage>,
+    { readMore }: ReadContext<ListQuery, EvaluationPage>,
   ): Promise<Representation> => {
     const readWindow = async (offset: number): Promise<EvaluationPage> =>
       offset === params.offset ? record : readMore({ ...params, offset });
@@ -210,8 +213,8 @@ export function renderedPage(
   };
 }
 
-/** The reader, for the cache. */
-class RequestReader implements Reader {
+/** Who sent a request, as the cache knows a reader. */
+class HttpReader implements Reader {
   readonly requestId: string;
   readonly traceparent: string | undefined;
   readonly keyId: string;

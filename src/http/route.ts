@@ -29,7 +29,7 @@ export function parseQuery(querystring: string): URLSearchParams {
 }
 
 /** The request depends on who reads, and nobody is named. */
-export class ViewerNeeded extends Error {}
+export class ReaderNeeded extends Error {}
 
 /** Declares a route. */
 export function route(declaration: RouteDeclaration): Route {

@@ -51,11 +51,11 @@ export interface ResolvedRead {
 }
 
 /** A request for `parseRequest`: one being served, or one that an operator wants explained. */
-export interface RequestView {
+export interface RequestInput {
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
-  /** The workspaces of the reader, in lower case; null for an operator who has not said who reads. */
-  readonly viewer: readonly string[] | null;
+  /** All workspaces of the reader, in lower case; null for an operator who has not said who reads. */
+  readonly ownWorkspaceIds: readonly string[] | null;
 }
 
 /** A route as it is declared. */
@@ -73,8 +73,8 @@ export interface RouteDeclaration {
   readonly forbidden: string;
   /** The one text of every 404, so that a foreign record looks like none (K7). */
   readonly notFound: string;
-  /** A Problem if the request is invalid. Throws ViewerNeeded. Null: the gateway answers by itself. */
-  readonly parseRequest: ((view: RequestView) => ResolvedRead | Problem) | null;
+  /** A Problem if the request is invalid. Throws ReaderNeeded. Null: the gateway answers by itself. */
+  readonly parseRequest: ((input: RequestInput) => ResolvedRead | Problem) | null;
   readonly answer: (ctx: RouteContext, cache: Cache) => Promise<void> | void;
   readonly summary: string;
   readonly description: string;

@@ -5,7 +5,7 @@ import type { TranscriptRecord } from '../domain/records.ts';
 import type { CallTranscript, ReportTranscript } from '../domain/transcript.ts';
 import { type PageRequest, type TranscriptPage, TranscriptPager } from '../transcript/pager.ts';
 import { parseSlices } from '../transcript/parse.ts';
-import type { Asker, FoundRecord } from './read.ts';
+import type { ReadContext, FoundRecord } from './read.ts';
 import { pageLinks, Representation } from './respond.ts';
 import { SliceQueue } from './slice-queue.ts';
 
@@ -21,7 +21,7 @@ const wholes = new Derivation<Promise<Representation>>(() => 0);
 const pages = new Derivation<LRUCache<string, Representation>>(() => 0);
 
 /** T1: the body as it is, and whether it can be parsed. */
-export function wholeTranscript(found: Transcript, _request: unknown, { keyId }: Asker): Promise<Representation> {
+export function wholeTranscript(found: Transcript, _request: unknown, { keyId }: ReadContext): Promise<Representation> {
   return wholes.of(found.entry, async () => {
     const { body, isFormatSupported } = await pagerOf(found, keyId);
     const made = new Representation({ transcript: body, isFormatSupported } satisfies ReportTranscript);
@@ -34,7 +34,7 @@ export function wholeTranscript(found: Transcript, _request: unknown, { keyId }:
 export async function transcriptPage(
   found: Transcript,
   request: PageRequest,
-  { keyId, state }: Asker,
+  { keyId, state }: ReadContext,
 ): Promise<Representation> {
   const known = pagesOf(found);
   const { page, pageSize, maxChars, raw } = request;

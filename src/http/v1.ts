@@ -27,7 +27,7 @@ import type { Problem } from './problem.ts';
 import { listRequest, readRoute, type RecordRequest, recordRequest, rendered, renderedPage } from './read.ts';
 import { route } from './route.ts';
 import { wholeTranscript } from './transcripts.ts';
-import type { RequestView, Route } from './state.ts';
+import type { RequestInput, Route } from './state.ts';
 
 const page = lenientInteger('page', 'The page, from 1. A page past the end is an empty list.', { min: 1, fallback: 1 });
 const limit = lenientInteger('limit', 'How many reports a page holds.', { min: 1, max: 50, fallback: 50 });
@@ -156,11 +156,11 @@ function toReportBody(record: EvaluationRecord): z.output<typeof reportBodySchem
 }
 
 /** K5: a report of another workspace than the path's is 404. Query parameters are ignored (Q2). */
-function parseReport(view: RequestView): RecordRequest | Problem {
-  return recordRequest(parseId(view, 'reportId'), [workspaceOf(view.params)]);
+function parseReport(input: RequestInput): RecordRequest | Problem {
+  return recordRequest(parseId(input, 'reportId'), [workspaceOf(input.params)]);
 }
 
 /** UUIDs are compared in any case (RFC 9562, section 4). */
-function workspaceOf(params: RequestView['params']): string {
+function workspaceOf(params: RequestInput['params']): string {
   return (params['workspaceId'] ?? '').toLowerCase();
 }

@@ -31,10 +31,10 @@ import {
   type WalkRequest,
   walkRequest,
 } from './read.ts';
-import { parseQuery, route, ViewerNeeded } from './route.ts';
+import { parseQuery, route, ReaderNeeded } from './route.ts';
 import { transcriptPage } from './transcripts.ts';
 import { readCursor } from './walk.ts';
-import type { RequestView, Route } from './state.ts';
+import type { RequestInput, Route } from './state.ts';
 
 const page = strictInteger('page', 'The page, from 1. A page past the end is empty.', { min: 1, fallback: 1 });
 
@@ -114,10 +114,10 @@ const listCalls = readRoute<ListQuery, EvaluationPage, ListRequest | WalkRequest
   path: '/calls',
   resource: RESOURCES.list,
   notFound: 'There are no such calls.',
-  parse: (view) => {
+  parse: (input) => {
     // K6: a foreign workspace is refused before any fault of the query.
-    if (asksForForeign(view)) return WORKSPACE_FORBIDDEN;
-    const asked = strictQuery(view.query, CALLS_PARAMETERS, (get) => ({
+    if (asksForForeign(input)) return WORKSPACE_FORBIDDEN;
+    const asked = strictQuery(input.query, CALLS_PARAMETERS, (get) => ({
       narrowedTo: get(workspaceId),
       page: get(page),
       after: get(after),
@@ -126,15 +126,15 @@ const listCalls = readRoute<ListQuery, EvaluationPage, ListRequest | WalkRequest
       scorecardId: get(scorecardId),
     }));
     if (asked instanceof Problem) return asked;
-    const workspaceIds = asked.narrowedTo === null ? view.viewer : [asked.narrowedTo];
-    if (workspaceIds === null) throw new ViewerNeeded();
+    const workspaceIds = asked.narrowedTo === null ? input.ownWorkspaceIds : [asked.narrowedTo];
+    if (workspaceIds === null) throw new ReaderNeeded();
     if (asked.after === null) return listRequest(workspaceIds, asked.page, asked);
-    if (view.query.has('page')) return AFTER_OR_PAGE;
+    if (input.query.has('page')) return AFTER_OR_PAGE;
     const place = asked.after === '' ? null : readCursor(asked.after);
     return place === null && asked.after !== '' ? CURSOR_INVALID : walkRequest(workspaceIds, place, asked);
   },
-  represent: (found, request, asker) =>
-    'place' in request ? callsBehind(found, request, asker) : callsPage(found, request),
+  represent: (found, request, context) =>
+    'place' in request ? callsBehind(found, request, context) : callsPage(found, request),
   summary: 'List calls',
   description:
     'The completed calls of all workspaces of the key, or of one of them, newest first. To read all of them while calls come and go, begin with an empty `after` and follow `Link: rel="next"`. A query parameter that is unknown or breaks its rule is refused with 400.',
@@ -164,15 +164,15 @@ const getCallTranscript = readRoute({
   name: 'getCallTranscript',
   path: '/calls/:callId/transcript',
   resource: RESOURCES.transcript,
-  parse: (view: RequestView) => {
-    const asked = strictQuery(view.query, TRANSCRIPT_PARAMETERS, (get) => ({
+  parse: (input: RequestInput) => {
+    const asked = strictQuery(input.query, TRANSCRIPT_PARAMETERS, (get) => ({
       page: get(page),
       pageSize: get(segmentsPerPage),
       maxChars: get(maxChars),
       raw: get(raw),
     }));
     if (asked instanceof Problem) return asked;
-    const record = recordRequest(parseId(view, 'callId'), null);
+    const record = recordRequest(parseId(input, 'callId'), null);
     return record instanceof Problem ? record : { ...asked, ...record };
   },
   represent: transcriptPage,
@@ -237,13 +237,13 @@ export const V2_ROUTES: readonly Route[] = [
 ];
 
 /** Whether the list is narrowed to a workspace that is none of the reader's. */
-function asksForForeign({ query, viewer }: RequestView): boolean {
+function asksForForeign({ query, ownWorkspaceIds }: RequestInput): boolean {
   const narrowedTo = getParameter(query, workspaceId);
-  return typeof narrowedTo === 'string' && viewer?.includes(narrowedTo) === false;
+  return typeof narrowedTo === 'string' && ownWorkspaceIds?.includes(narrowedTo) === false;
 }
 
 /** A single read that takes no query parameters. */
 function recordParser(parameter: 'callId' | 'scorecardId') {
-  return (view: RequestView): RecordRequest | Problem =>
-    refuseParameters(view.query) ?? recordRequest(parseId(view, parameter), null);
+  return (input: RequestInput): RecordRequest | Problem =>
+    refuseParameters(input.query) ?? recordRequest(parseId(input, parameter), null);
 }

@@ -13,7 +13,7 @@
 import { z } from 'zod';
 import { ID_PATTERN } from '../domain/records.ts';
 import type { EvaluationPage, EvaluationRecord } from '../domain/records.ts';
-import { invalidResponse } from '../upstream/store-error.ts';
+import { garbled } from '../upstream/store-error.ts';
 
 export const WINDOW_SIZE = 100;
 const STRIDE = WINDOW_SIZE - 1;
@@ -115,7 +115,7 @@ async function find(place: Place, readWindow: ReadWindow): Promise<Found> {
     const found = await search(place, readWindow);
     if (found !== null) return found;
   }
-  throw invalidResponse('the list changes faster than it can be read');
+  throw garbled('the list changes faster than it can be read');
 }
 
 /** Null if windows of different moments do not meet at the place. */

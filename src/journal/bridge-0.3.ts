@@ -41,7 +41,7 @@ const KEPT_PURGES = 10_000;
 const OURS = '0.4-';
 const TIMES_PREFIX = 'times:';
 
-/** KEYS: head, purges. ARGV: channel, the place of the event in the journal (history and number), the purge, a new history. */
+/** KEYS: head, purges. ARGV: channel, the position of the event in the journal (history and number), the purge, a new history. */
 const TELL_PURGE = defineScript(
   'tellPurgeTo03',
   `
@@ -52,9 +52,9 @@ if toldHistory == history and tonumber(toldSequence) >= tonumber(sequence) then 
 redis.call('LTRIM', KEYS[2], -${KEPT_PURGES}, -1)
 redis.call('HSET', KEYS[1], 'told', ARGV[2])
 redis.call('HSETNX', KEYS[1], 'history', ARGV[4])
-local place = redis.call('HINCRBY', KEYS[1], 'sequence', 1)
+local position = redis.call('HINCRBY', KEYS[1], 'sequence', 1)
 redis.call('RPUSH', KEYS[2], ARGV[3])
-local message = redis.call('HGET', KEYS[1], 'history') .. ' ' .. place .. ' ' .. ARGV[3]
+local message = redis.call('HGET', KEYS[1], 'history') .. ' ' .. position .. ' ' .. ARGV[3]
 redis.call('PUBLISH', ARGV[1], 'purge ' .. message)
 return 1
 `,
@@ -275,12 +275,12 @@ export class Bridge03 {
     let known = agreed.purges;
     const purges = await link.run((client) => client.lrange(PURGES, from - floor, -1));
     for (const [index, purge] of purges.entries()) {
-      const place = `${history} ${from + index + 1}`;
+      const position = `${history} ${from + index + 1}`;
       const [mode, tags] = readPurge(purge);
-      const event = { kind: 'purge', tags, mode, from03: place } as const;
-      if (purge.startsWith(OURS)) await this.#agree('purges', place, known);
-      else if (!(await journal.append(event, [replaced('purges', place, known)]))) return;
-      known = place;
+      const event = { kind: 'purge', tags, mode, from03: position } as const;
+      if (purge.startsWith(OURS)) await this.#agree('purges', position, known);
+      else if (!(await journal.append(event, [replaced('purges', position, known)]))) return;
+      known = position;
     }
   }
 
@@ -329,9 +329,9 @@ export class Bridge03 {
     void this.look();
   }
 
-  #tellPurge({ tags, mode }: EventOf<'purge'>, place: string): Promise<unknown> {
-    const purge = `${OURS}${place.replace(' ', '.')} ${JSON.stringify([mode, tags])}`;
-    const args = [this.#channels.state, place, purge, randomUUID()];
+  #tellPurge({ tags, mode }: EventOf<'purge'>, position: string): Promise<unknown> {
+    const purge = `${OURS}${position.replace(' ', '.')} ${JSON.stringify([mode, tags])}`;
+    const args = [this.#channels.state, position, purge, randomUUID()];
     return runScript(this.#options.link, TELL_PURGE, { keys: [HEAD, PURGES], args });
   }
 

@@ -2,7 +2,7 @@
 import type { Position } from './journal.ts';
 
 /** A position with the random word of its event, by which two events are told apart that came to have the same number. */
-export interface Place extends Position {
+export interface ExactPosition extends Position {
   readonly word: string;
 }
 
@@ -16,14 +16,14 @@ export interface Entry {
 }
 
 /**
- * - `next`: it is the one after the place
+ * - `next`: it is the one after the position
  * - `known`: it was applied before
- * - `broken`: events between them are missing, or the place is not in that journal: they were cut off or lost
+ * - `broken`: events between them are missing, or the position is not in that journal: they were cut off or lost
  */
-export function follow(place: Place, entry: Entry): 'next' | 'known' | 'broken' {
-  if (entry.sequence < place.sequence) return 'known';
-  if (entry.sequence === place.sequence) return entry.word === place.word ? 'known' : 'broken';
-  return entry.sequence === place.sequence + 1 && entry.after === place.word ? 'next' : 'broken';
+export function follow(position: ExactPosition, entry: Entry): 'next' | 'known' | 'broken' {
+  if (entry.sequence < position.sequence) return 'known';
+  if (entry.sequence === position.sequence) return entry.word === position.word ? 'known' : 'broken';
+  return entry.sequence === position.sequence + 1 && entry.after === position.word ? 'next' : 'broken';
 }
 
 /** What the stream and the hash beside it say of the end of the journal; null for what is not there. */
@@ -34,15 +34,15 @@ export interface End {
 }
 
 /**
- * - `reached`: nothing follows the place
+ * - `reached`: nothing follows the position
  * - `further`: there are newer events, or it can't be said without looking at more
  * - `lost`: the two contradict each other, or what this process knows
  */
-export function compareEnd(place: Place, { history, last, newest }: End): 'reached' | 'further' | 'lost' {
-  if (newest === null || history !== place.history) return 'lost';
-  if (last !== `${newest.sequence} ${newest.word}` || newest.sequence < place.sequence) return 'lost';
-  if (newest.sequence > place.sequence) return 'further';
-  return newest.word === place.word ? 'reached' : 'lost';
+export function compareEnd(position: ExactPosition, { history, last, newest }: End): 'reached' | 'further' | 'lost' {
+  if (newest === null || history !== position.history) return 'lost';
+  if (last !== `${newest.sequence} ${newest.word}` || newest.sequence < position.sequence) return 'lost';
+  if (newest.sequence > position.sequence) return 'further';
+  return newest.word === position.word ? 'reached' : 'lost';
 }
 
 /** Since when everything is known that was appended by then, in milliseconds of a clock that never goes back. */

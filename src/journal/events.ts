@@ -75,21 +75,21 @@ const fieldsSchema = z.array(z.string()).transform((pairs): ReadonlyMap<string, 
   return new Map(names.map((name, index) => [name, pairs[2 * index + 1] ?? '']));
 });
 
-const placeParts = [z.string(), z.coerce.number().int().nonnegative(), z.string()] as const;
+const positionParts = [z.string(), z.coerce.number().int().nonnegative(), z.string()] as const;
 export const lookSchema = z
-  .tuple([...placeParts, z.enum(['', 'joined', 'trimmed', 'lost']), entriesSchema, fieldsSchema])
+  .tuple([...positionParts, z.enum(['', 'joined', 'trimmed', 'lost']), entriesSchema, fieldsSchema])
   .transform(([history, sequence, word, because, entries, fields]) => ({
-    place: { history, sequence, word },
+    position: { history, sequence, word },
     because,
     entries,
     fields,
   }));
-/** The place of the end, and what the script returned besides. */
+/** The position of the end, and what the script returned besides. */
 export const changeSchema = z
-  .tuple([...placeParts], z.unknown())
-  .transform(([history, sequence, word, ...results]) => ({ place: { history, sequence, word }, results }));
+  .tuple([...positionParts], z.unknown())
+  .transform(([history, sequence, word, ...results]) => ({ position: { history, sequence, word }, results }));
 
-/** What the hash holds beside the place. What can't be read counts as not set. */
+/** What the hash holds beside the position. What can't be read counts as not set. */
 export function readSnapshot(fields: ReadonlyMap<string, string>): Omit<Snapshot, 'because' | 'position'> {
   const purges = new Map<string, LastPurge>();
   const times = new Map<string, readonly TimeOverride[]>();

@@ -7,7 +7,7 @@
  * may be cut off. Without Redis there is one process, which has all of it (memory-journal.ts).
  */
 
-/** A place in the journal. Places of different histories can't be compared. */
+/** A position in the journal. Those of different histories can't be compared. */
 export interface Position {
   /** A random word. Another one whenever Redis has lost events. */
   readonly history: string;
@@ -34,7 +34,7 @@ export interface EventsByKind {
   readonly swept: { readonly upTo: number; readonly entries: number; readonly of: number };
 }
 
-/** The place in 0.3's log of an event that was taken over from there (bridge-0.3.ts). */
+/** The position in 0.3's log of an event that was taken over from there (bridge-0.3.ts). */
 interface From03 {
   readonly from03?: string | undefined;
 }

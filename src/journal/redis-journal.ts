@@ -24,7 +24,7 @@ import { oneAtATime } from '../redis/connectivity.ts';
 import type { BlockingConnection } from '../redis/blocking-connection.ts';
 import { refusalOf } from '../redis/refusal.ts';
 import { type RedisScript, runScript, type ScriptCall } from '../redis/script.ts';
-import { compareEnd, type Entry, follow, type Place, Proof } from './chain.ts';
+import { compareEnd, type Entry, follow, type ExactPosition, Proof } from './chain.ts';
 import { changeSchema, entriesSchema, lookSchema, readEvent, readSnapshot, registerOf } from './events.ts';
 import type { Apply, EventKind, Journal, JournalEvent, Position, Snapshot } from './journal.ts';
 import { Listeners } from './listeners.ts';
@@ -68,7 +68,7 @@ export class RedisJournal implements Journal {
   readonly #registers = new Map<string, string>();
   readonly #stopLooking: () => void;
   // Until Redis was reached this process has a history of its own, which nobody else trusts.
-  #place: Place = { history: `alone-${randomUUID()}`, sequence: 0, word: '' };
+  #position: ExactPosition = { history: `alone-${randomUUID()}`, sequence: 0, word: '' };
   #isJoined = false;
   #failure: unknown = null;
   #waitFailure: unknown = null;
@@ -84,7 +84,7 @@ export class RedisJournal implements Journal {
   }
 
   get position(): Position {
-    const { history, sequence } = this.#place;
+    const { history, sequence } = this.#position;
     return { history, sequence };
   }
 
@@ -136,7 +136,7 @@ export class RedisJournal implements Journal {
   }
 
   /**
-   * Runs a script that may append that event. Resolves with what it returned beside its place, once everything up to there is
+   * Runs a script that may append that event. Resolves with what it returned beside its position, once everything up to there is
    * applied here. Rejects as `append` does.
    */
   async run(
@@ -147,12 +147,12 @@ export class RedisJournal implements Journal {
   ): Promise<readonly unknown[]> {
     const { asked, next } = this.#ask();
     const call = { keys: [...JOURNAL_KEYS, ...keys], args: [asked, ...args] };
-    const { place, results } = changeSchema.parse(await runScript(way, script, call));
-    const { history, word, sequence } = this.#place;
-    const isNext = place.word === next && place.history === history && place.sequence === sequence + 1;
+    const { position, results } = changeSchema.parse(await runScript(way, script, call));
+    const { history, word, sequence } = this.#position;
+    const isNext = position.word === next && position.history === history && position.sequence === sequence + 1;
     // The word before it is the caller's: the script has compared them.
-    if (isNext) this.#apply([{ sequence: place.sequence, word: next, after: word, text }]);
-    else if (place.word !== word || place.history !== history) await afterChange(() => this.catchUp());
+    if (isNext) this.#apply([{ sequence: position.sequence, word: next, after: word, text }]);
+    else if (position.word !== word || position.history !== history) await afterChange(() => this.catchUp());
     return results;
   }
 
@@ -201,9 +201,9 @@ export class RedisJournal implements Journal {
     const sentAtMs = this.#nowMs();
     const { asked } = this.#ask();
     const reply = await runScript(this.#options.link, LOOK, { keys: JOURNAL_KEYS, args: [asked] });
-    const { place, because, entries, fields } = lookSchema.parse(reply);
-    if (because !== '') this.#restore(place, because, fields);
-    // Meanwhile the place may have moved on, and some of these are known.
+    const { position, because, entries, fields } = lookSchema.parse(reply);
+    if (because !== '') this.#restore(position, because, fields);
+    // Meanwhile the position may have moved on, and some of these are known.
     else if (!this.#apply(entries)) throw new Error('the journal has changed during a look at it');
     this.#proof.note(sentAtMs);
   }
@@ -227,7 +227,7 @@ export class RedisJournal implements Journal {
 
   async #followOnce(): Promise<void> {
     if (!this.#isJoined) await this.catchUp();
-    const after = `${this.#place.sequence}-0`;
+    const after = `${this.#position.sequence}-0`;
     const sentAtMs = this.#nowMs();
     const reply = await this.#tail.run((client) =>
       client.xread('COUNT', BATCH, 'BLOCK', BLOCK_MS, 'STREAMS', STREAM_KEY, after),
@@ -246,18 +246,18 @@ export class RedisJournal implements Journal {
       Promise.all([client.hmget(STATE_KEY, 'history', 'last'), client.xrevrange(STREAM_KEY, '+', '-', 'COUNT', 1)]),
     );
     const [entry = null] = entriesSchema.parse(newest);
-    const end = compareEnd(this.#place, { history, last, newest: entry });
+    const end = compareEnd(this.#position, { history, last, newest: entry });
     if (end === 'reached') this.#proof.note(sentAtMs);
     if (end === 'lost') await this.catchUp();
   }
 
-  /** False if they do not follow the place. */
+  /** False if they do not follow the position. */
   #apply(entries: readonly Entry[]): boolean {
     for (const entry of entries) {
-      const step = follow(this.#place, entry);
+      const step = follow(this.#position, entry);
       if (step === 'broken') return false;
       if (step === 'known') continue;
-      this.#place = { history: this.#place.history, sequence: entry.sequence, word: entry.word };
+      this.#position = { history: this.#position.history, sequence: entry.sequence, word: entry.word };
       const event = readEvent(entry.text);
       if (event === null) continue;
       const register = registerOf(event);
@@ -267,14 +267,14 @@ export class RedisJournal implements Journal {
     return true;
   }
 
-  #restore(place: Place, because: Snapshot['because'], fields: ReadonlyMap<string, string>): void {
-    this.#place = place;
+  #restore(position: ExactPosition, because: Snapshot['because'], fields: ReadonlyMap<string, string>): void {
+    this.#position = position;
     this.#isJoined = true;
     this.#registers.clear();
     for (const [field, value] of fields) {
       if (field.startsWith('times:') || field === 'maintenance') this.#registers.set(field, value);
     }
-    const { history, sequence } = place;
+    const { history, sequence } = position;
     this.#listeners.restore({ because, position: { history, sequence }, ...readSnapshot(fields) });
     if (because === 'lost') this.#options.onLost();
   }
@@ -282,7 +282,7 @@ export class RedisJournal implements Journal {
   /** What this process knows, for a script, with the word of the event that it may append. */
   #ask(): { readonly asked: string; readonly next: string } {
     const next = randomBytes(WORD_BYTES).toString('base64url');
-    const asked = JSON.stringify({ ...this.#place, isJoined: this.#isJoined, begin: randomUUID(), next });
+    const asked = JSON.stringify({ ...this.#position, isJoined: this.#isJoined, begin: randomUUID(), next });
     return { asked, next };
   }
 

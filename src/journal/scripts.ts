@@ -70,18 +70,18 @@ local function add(text)
   redis.call('XTRIM', KEYS[2], 'MAXLEN', '~', ${KEPT_EVENTS})
   write(text, asked.next, word)
 end
-local function place(...)
+local function position(...)
   return {history, string.format('%.0f', sequence), word, ...}
 end
 `;
 
-/** A script that may append an event with `add(text)`, and returns `place(...)`. Its own KEYS begin at 3, its ARGV at 2. */
+/** A script that may append an event with `add(text)`, and returns `position(...)`. Its own KEYS begin at 3, its ARGV at 2. */
 export function journalScript(name: string, lua: string): RedisScript {
   return defineScript(name, CHECK_LUA + lua);
 }
 
 /**
- * Returns the end, why the caller can't go on from its place (empty if it can), the entries after that, and else the hash of
+ * Returns the end, why the caller can't go on from its position (empty if it can), the entries after that, and else the hash of
  * what all have left.
  */
 export const LOOK = journalScript(
@@ -90,8 +90,8 @@ export const LOOK = journalScript(
 local because = ''
 if history ~= asked.history then because = (asked.isJoined or (isLost and (head[1] or newest))) and 'lost' or 'joined'
 elseif isTrimmed then because = 'trimmed' end
-if because ~= '' then return place(because, {}, redis.call('HGETALL', KEYS[1])) end
-return place('', redis.call('XRANGE', KEYS[2], string.format('%.0f-0', asked.sequence + 1), '+'), {})
+if because ~= '' then return position(because, {}, redis.call('HGETALL', KEYS[1])) end
+return position('', redis.call('XRANGE', KEYS[2], string.format('%.0f-0', asked.sequence + 1), '+'), {})
 `,
 );
 
@@ -103,7 +103,7 @@ export const APPEND = journalScript(
   'appendToJournal',
   `
 for i = 3, #ARGV, 3 do
-  if (redis.call('HGET', KEYS[1], ARGV[i]) or '') ~= ARGV[i + 2] then return place(0) end
+  if (redis.call('HGET', KEYS[1], ARGV[i]) or '') ~= ARGV[i + 2] then return position(0) end
 end
 add(ARGV[2])
 for i = 3, #ARGV, 3 do
@@ -138,6 +138,6 @@ elseif event.kind == 'swept' then
   local upTo = math.max(swept, event.upTo)
   redis.call('HSET', KEYS[1], 'swept', string.format('%.0f %.0f %.0f', upTo, event.entries, event.of))
 end
-return place(1)
+return position(1)
 `,
 );

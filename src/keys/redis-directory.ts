@@ -58,7 +58,7 @@ const COMMIT = journalScript(
   `
 for i = 4, #ARGV, 4 do
   local owner = redis.call('HGET', KEYS[4], ARGV[i + 1])
-  if (redis.call('HGET', KEYS[3], ARGV[i]) or '') ~= ARGV[i + 2] or (owner and owner ~= ARGV[i]) then return place(0) end
+  if (redis.call('HGET', KEYS[3], ARGV[i]) or '') ~= ARGV[i + 2] or (owner and owner ~= ARGV[i]) then return position(0) end
 end
 if ARGV[3] == '1' then redis.call('XTRIM', KEYS[2], 'MAXLEN', '~', ${KEPT_EVENTS}) end
 local first = redis.pcall('HSET', KEYS[3], ARGV[4], ARGV[7])
@@ -68,7 +68,7 @@ for i = 4, #ARGV, 4 do
   redis.call('HSET', KEYS[4], ARGV[i + 1], ARGV[i])
 end
 add(ARGV[2])
-return place(1)
+return position(1)
 `,
 );
 

@@ -7,7 +7,6 @@ import type { ListenerHooks } from '../server/server.ts';
 import type { StoreClientHooks } from '../upstream/client.ts';
 import type { GuardHooks } from '../upstream/guard.ts';
 import type { Listed } from '../upstream/resources.ts';
-import { publicName } from '../tracing/spans.ts';
 import { trackCapacity } from './dependencies.ts';
 import { ConsumerHealth, type Objectives } from './consumers.ts';
 import type { CacheListener } from '../cache/events.ts';
@@ -56,12 +55,11 @@ export function storeHooks(
     onConnect: (failure) => storeHealth.onConnect(failure),
     store: {
       onCall: (call) => {
-        const { resource, durationMs } = call;
-        const outcome = publicName(call.outcome);
+        const { resource, outcome, durationMs } = call;
         metrics.storeCalls.inc({ resource, outcome });
         metrics.storeCallDurations.observe({ resource }, durationMs / 1000);
         storeHealth.onCall(call);
-        logger.debug({ ...call, outcome }, 'store call');
+        logger.debug(call, 'store call');
       },
       onListed: ({ resource, requestId, ...listed }) => {
         metrics.recordsListed.inc({ resource }, listed.records);

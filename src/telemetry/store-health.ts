@@ -11,17 +11,11 @@ import { TimeBuckets } from '../operations/stats/time-buckets.ts';
 import type { Clock } from '../time/clock.ts';
 import type { StoreCall } from '../upstream/client.ts';
 import type { GuardStatus } from '../upstream/guard.ts';
-import { publicName } from '../tracing/spans.ts';
 import { degraded, type DependencyState, type Health } from './health.ts';
 import { Trouble } from './trouble.ts';
 
 /** The store's own failures. A call that its caller gave up says nothing about the store. */
-const FAILURES: ReadonlySet<StoreCall['outcome']> = new Set([
-  'timeout',
-  'unreachable',
-  'errorStatus',
-  'invalidResponse',
-] as const);
+const FAILURES: ReadonlySet<StoreCall['outcome']> = new Set(['timeout', 'unreachable', 'refused', 'garbled'] as const);
 /** Calls of so long are looked at, and without success for so long it is down. */
 const WINDOW_MS = 30_000;
 /** The share that fails says nothing if there are fewer calls. */
@@ -209,7 +203,7 @@ export class StoreHealth {
       isDown,
       message: isDown ? 'the store is down: no call succeeds' : 'the store is failing',
       detail: `${unanswered}${share}${this.#lastFailureText(isFailing ? 'last call failed' : 'the last call that failed')}`,
-      fields: { resource, outcome: outcome && publicName(outcome), requestId },
+      fields: { resource, outcome, requestId },
     };
   }
 
@@ -279,6 +273,6 @@ function secondsOf(ms: number): string {
 }
 
 function describeFailure({ outcome, status, failure }: CheckedCall): string {
-  const reason = failure ?? publicName(outcome);
+  const reason = failure ?? outcome;
   return status === 401 || status === 403 ? `${reason}: the store does not take the gateway's token` : reason;
 }

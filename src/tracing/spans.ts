@@ -103,19 +103,6 @@ export function markFailed(span: Span, errorType: string): void {
   span.setAttribute('error.type', errorType);
 }
 
-/** The names that errors of the store have in metrics, logs and spans, which are public, if that is not their kind. */
-const PUBLIC_NAMES: ReadonlyMap<string, string> = new Map([
-  ['errorStatus', 'refused'],
-  ['invalidResponse', 'garbled'],
-  ['circuitOpen', 'suspended'],
-  ['maintenance', 'paused'],
-]);
-
-/** The name of a kind of error, or of another outcome of a call to the store, in metrics, logs and spans. */
-export function publicName(kind: string): string {
-  return PUBLIC_NAMES.get(kind) ?? kind;
-}
-
 const CODE = /^[A-Za-z][A-Za-z0-9_]{0,39}$/;
 
 /** The kind of an error, for `error.type`: a kind, a code or a class, and never its text, which may hold anything. */
@@ -123,7 +110,7 @@ export function errorTypeOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
   for (const name of ['kind', 'code']) {
     const value: unknown = Reflect.get(error, name);
-    if (typeof value === 'string' && CODE.test(value)) return publicName(value);
+    if (typeof value === 'string' && CODE.test(value)) return value;
   }
   return CODE.test(error.name) ? error.name : 'Error';
 }

@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import type { Reservation } from './answer-memory.ts';
-import { invalidResponse, malformed } from './store-error.ts';
+import { garbled, malformed } from './store-error.ts';
 
 /** By how much a coded body may exceed what it holds: headers, incompressible parts, and what is inside the decoder. */
 const MAX_CODING_OVERHEAD_BYTES = 512 * 1024;
@@ -42,7 +42,7 @@ export async function readBody(stream: Readable, headers: IncomingHttpHeaders, l
     for await (const chunk of coded) {
       codedBytes += chunk.length;
       if (codedBytes > bytes + MAX_CODING_OVERHEAD_BYTES)
-        throw invalidResponse('the body has far more bytes than what it holds');
+        throw garbled('the body has far more bytes than what it holds');
       yield chunk;
     }
   }
@@ -54,7 +54,7 @@ export async function readBody(stream: Readable, headers: IncomingHttpHeaders, l
   } else if (coding === 'gzip' || coding === 'x-gzip') await pipeline(stream, bounded, createGunzip(), collect);
   else {
     stream.destroy();
-    throw invalidResponse('the body has a content coding that was not asked for');
+    throw garbled('the body has a content coding that was not asked for');
   }
   reservation?.settle(bytes);
   return Buffer.concat(chunks, bytes);

@@ -37,8 +37,8 @@ const MAX_KEYS = 1000;
 /** Calls without an API key share a circuit. */
 const NO_KEY = '';
 
-/** Who makes a call. */
-export interface Caller {
+/** On whose account a call is made. */
+export interface CallOrigin {
   readonly keyId: string | undefined;
   readonly isBackground: boolean;
 }
@@ -86,14 +86,14 @@ export class Circuits {
     return [...this.#own.values()].filter((breaker) => breaker.hasProbedLately(nowMs)).length;
   }
 
-  /** Which circuit holds calls of that caller back; null if none does. */
-  heldBackBy({ keyId, isBackground }: Caller): 'all' | 'key' | null {
+  /** Which circuit holds calls of that origin back; null if none does. */
+  heldBackBy({ keyId, isBackground }: CallOrigin): 'all' | 'key' | null {
     if (this.#all.isOpen) return 'all';
     return !isBackground && this.#own.peek(keyId ?? NO_KEY)?.isOpen === true ? 'key' : null;
   }
 
   /** Null if the call must be held back. */
-  admit({ keyId = NO_KEY, isBackground }: Caller, nowMs: number): Admission | null {
+  admit({ keyId = NO_KEY, isBackground }: CallOrigin, nowMs: number): Admission | null {
     const own = isBackground ? null : this.#ownOf(keyId).admit(null, nowMs);
     if (!isBackground && own === null) return null;
     const all = this.#all.admit(isBackground ? null : keyId, nowMs);
@@ -119,8 +119,8 @@ export class Circuits {
     return changes;
   }
 
-  /** How long calls of that caller are held back for at least. */
-  probeInMs({ keyId = NO_KEY }: Caller, nowMs: number): number {
+  /** How long calls of that origin are held back for at least. */
+  probeInMs({ keyId = NO_KEY }: CallOrigin, nowMs: number): number {
     return Math.max(this.#all.probeInMs(nowMs), this.#own.peek(keyId)?.probeInMs(nowMs) ?? 0);
   }
 

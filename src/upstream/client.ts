@@ -8,14 +8,14 @@ import type { Socket } from 'node:net';
 import got, { AbortError, type Got, type PlainResponse, RequestError, TimeoutError } from 'got';
 import { z } from 'zod';
 import { type Clock, systemClock } from '../time/clock.ts';
-import { outgoingTraceparent, publicName, recordingSpan, storeSpan } from '../tracing/spans.ts';
+import { outgoingTraceparent, recordingSpan, storeSpan } from '../tracing/spans.ts';
 import type { AnswerMemory, Reservation } from './answer-memory.ts';
 import { readBody, readErrorBody } from './body.ts';
 import { type Agents, Connections, newConnection } from './connections.ts';
 import type { Listed, Resource, ResourceKind } from './resources.ts';
 import type { Fetch, FetchOptions, StoreAnswer } from './store.ts';
 import { JsonError, parseJson } from './json.ts';
-import { asStoreError, invalidResponse, malformed, StoreError, type StoreErrorKind } from './store-error.ts';
+import { asStoreError, garbled, malformed, StoreError, type StoreErrorKind } from './store-error.ts';
 
 /** One call that was sent, or that could not be. */
 export interface StoreCall {
@@ -145,7 +145,7 @@ export class StoreClient {
         const { requestId } = request;
         this.#options.hooks?.onCall?.({ resource: resource.name, ...result, durationMs, requestId });
         const span = recordingSpan();
-        span?.setAttribute('evalgate.store.outcome', publicName(result.outcome));
+        span?.setAttribute('evalgate.store.outcome', result.outcome);
         if (result.status !== null) span?.setAttribute('http.response.status_code', result.status);
       };
       const timeoutMs = Math.min(this.#options.timeoutMs, request.timeoutMs ?? this.#options.timeoutMs);
@@ -228,7 +228,7 @@ export class StoreClient {
       outgoing.on('information', () => {
         interim += 1;
         if (interim > MAX_INTERIM_RESPONSES)
-          stream.destroy(invalidResponse(`the store sent more than ${MAX_INTERIM_RESPONSES} interim responses`));
+          stream.destroy(garbled(`the store sent more than ${MAX_INTERIM_RESPONSES} interim responses`));
       });
     });
     let status: number | null = null;
@@ -257,7 +257,7 @@ export class StoreClient {
     return this.#clock.nowMicros() / 1000;
   }
 
-  /** The meaning of a reply. Rejects with a StoreError of kind `errorStatus`, `invalidResponse` or `malformed`. */
+  /** The meaning of a reply. Rejects with a StoreError of kind `refused`, `garbled` or `malformed`. */
   async #answerOf<P, R>(
     resource: Resource<P, R>,
     params: P,
@@ -277,14 +277,10 @@ export class StoreClient {
     const code = await codeOf(body);
     const absentCode = ABSENT_STATUSES.has(status) ? absentCodes.find((known) => known === code) : undefined;
     if (absentCode !== undefined) return { kind: 'absent', code: absentCode };
-    throw new StoreError(
-      'errorStatus',
-      `the store answered with ${status}${code === null ? '' : ` ${code}`} (${name})`,
-      {
-        status,
-        retryAfterMs: retryAfterMsOf(headers['retry-after'], this.#clock.nowMs()),
-      },
-    );
+    throw new StoreError('refused', `the store answered with ${status}${code === null ? '' : ` ${code}`} (${name})`, {
+      status,
+      retryAfterMs: retryAfterMsOf(headers['retry-after'], this.#clock.nowMs()),
+    });
   }
 }
 
@@ -305,7 +301,7 @@ async function valueOf(body: Buffer, title: string, isExact: boolean): Promise<u
     if (!(error instanceof JsonError)) throw error;
     throw error.isRecords
       ? malformed(`the store's ${title} ${error.message}`)
-      : invalidResponse(`the store's answer ${error.message}`);
+      : garbled(`the store's answer ${error.message}`);
   }
 }
 
@@ -367,8 +363,8 @@ function storeErrorOf(error: unknown, status: number | null, timeoutMs: number):
   if (error instanceof AbortError)
     return new StoreError('aborted', 'the call was abandoned before the store had answered');
   const code = codeOfFailure(error);
-  if (code.startsWith('HPE_')) return invalidResponse(`the answer is not HTTP (${code})`, status);
-  if (code.startsWith('Z_')) return invalidResponse(`the body cannot be decoded (${code})`, status);
+  if (code.startsWith('HPE_')) return garbled(`the answer is not HTTP (${code})`, status);
+  if (code.startsWith('Z_')) return garbled(`the body cannot be decoded (${code})`, status);
   const when = status === null ? 'before the answer' : 'half-way through the answer';
   const isUnprovoked = NOBODY_THERE.has(code);
   return new StoreError('unreachable', `the connection to the store failed ${when} (${code})`, {

@@ -10,7 +10,7 @@ import type { Clock } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
 import { recordingSpan } from '../tracing/spans.ts';
 import type { CallRate } from './call-rate.ts';
-import { type CallResult, type Caller, Circuits, type Admission } from './circuits.ts';
+import { type CallResult, type CallOrigin, Circuits, type Admission } from './circuits.ts';
 import { type CallEnd, ConcurrencyLimit } from './concurrency-limit.ts';
 import { type QueueLimits, type Rejection, RequestQueue } from './request-queue.ts';
 import type { Resource } from './resources.ts';
@@ -80,7 +80,7 @@ const GATEWAY_TIMEOUT = 504;
 /** A proxy in front of the store could not reach it, or the store said that it is busy. */
 const RETRIED_STATUSES: ReadonlySet<number> = new Set([502, UNAVAILABLE, GATEWAY_TIMEOUT]);
 /** The store, or the way to it, has failed. A malformed record is an answer (S2: a record's trouble is its own). */
-const FAILED_KINDS: ReadonlySet<StoreErrorKind> = new Set(['timeout', 'unreachable', 'invalidResponse'] as const);
+const FAILED_KINDS: ReadonlySet<StoreErrorKind> = new Set(['timeout', 'unreachable', 'garbled'] as const);
 
 export class Guard {
   readonly #send: Fetch;
@@ -129,7 +129,7 @@ export class Guard {
     return { isOpen, openKeys, ...this.#queue.load(), limit, isLimitFound: isFound };
   }
 
-  /** Rejects as the guarded `Fetch` does, and with kind `overloaded` or `circuitOpen` for what was not sent. */
+  /** Rejects as the guarded `Fetch` does, and with kind `overloaded` or `suspended` for what was not sent. */
   readonly fetch: Fetch = async (resource, params, options) => {
     const { timeoutMs, retryPercent } = this.#options.limits;
     // This deadline ends a call: it covers the wait in the queue, every try and the pauses between them. The client's timer
@@ -154,27 +154,27 @@ export class Guard {
    * the next request is sent at once, and may well be answered, so nobody need wait longer than after any failure.
    */
   #told(error: unknown, { keyId, isBackground = false }: FetchOptions): unknown {
-    if (!(error instanceof StoreError) || error.kind !== 'errorStatus') return error;
+    if (!(error instanceof StoreError) || error.kind !== 'refused') return error;
     return this.#circuits.heldBackBy({ keyId, isBackground }) === null ? error.withoutRetryAfter() : error;
   }
 
   async #try<P, R>(resource: Resource<P, R>, params: P, { deadlineMs, ...options }: Attempt): Promise<StoreAnswer<R>> {
     const startedMs = this.#nowMs();
     const { keyId, isBackground = false, isEarly = false, readers = () => 1, signal } = options;
-    const caller = { keyId, isBackground };
-    const admission = this.#circuits.admit(caller, startedMs);
-    if (admission === null) throw this.#heldBack(caller);
+    const origin = { keyId, isBackground };
+    const admission = this.#circuits.admit(origin, startedMs);
+    if (admission === null) throw this.#heldBack(origin);
     // Until the store has shown its limit, it may bear what would be refused.
     const { queueTimeoutMs, timeoutMs: longestMs } = this.#options.limits;
     const queueMs = this.#limit?.isUnproven === true ? longestMs : queueTimeoutMs;
     const waitMs = isEarly ? 0 : Math.min(queueMs, deadlineMs - startedMs);
-    const permit = await this.#queue.acquire({ ...caller, readers, waitMs, ...(signal && { signal }) });
+    const permit = await this.#queue.acquire({ ...origin, readers, waitMs, ...(signal && { signal }) });
     let sent: SentCall | null = null;
     try {
       if (permit === 'abandoned') throw new StoreError('aborted', 'nobody waits for the answer any more');
-      if (typeof permit === 'string') throw this.#rejected(permit, caller);
+      if (typeof permit === 'string') throw this.#rejected(permit, origin);
       // A circuit may have opened while this call waited.
-      if (!this.#circuits.begin(admission, this.#nowMs())) throw this.#heldBack(caller);
+      if (!this.#circuits.begin(admission, this.#nowMs())) throw this.#heldBack(origin);
       const waitedMs = this.#nowMs() - startedMs;
       this.#hooks.onTurnTaken?.(waitedMs);
       recordingSpan()?.setAttribute('evalgate.store.queue_ms', Math.round(waitedMs));
@@ -186,7 +186,7 @@ export class Guard {
       return answer;
     } catch (error) {
       // Any other error is about an argument, and nothing was sent.
-      const isLimits = sent?.end(error) === true && this.#circuits.heldBackBy(caller) === null;
+      const isLimits = sent?.end(error) === true && this.#circuits.heldBackBy(origin) === null;
       if (error instanceof StoreError) this.#settle(admission, isLimits ? 'none' : resultOf(error), error);
       else this.#settle(admission, 'none', null);
       throw error;
@@ -248,16 +248,16 @@ export class Guard {
     }
   }
 
-  #heldBack(caller: Caller): StoreError {
-    return this.#rejected(this.#circuits.heldBackBy(caller) === 'key' ? 'key-failing' : 'store-failing', caller);
+  #heldBack(origin: CallOrigin): StoreError {
+    return this.#rejected(this.#circuits.heldBackBy(origin) === 'key' ? 'key-failing' : 'store-failing', origin);
   }
 
-  #rejected(reason: Rejection, caller: Caller): StoreError {
+  #rejected(reason: Rejection, origin: CallOrigin): StoreError {
     this.#hooks.onRefused?.(reason);
     if (reason === 'store-failing' || reason === 'key-failing') {
-      const retryAfterMs = Math.max(MIN_RETRY_AFTER_MS, this.#circuits.probeInMs(caller, this.#nowMs()));
+      const retryAfterMs = Math.max(MIN_RETRY_AFTER_MS, this.#circuits.probeInMs(origin, this.#nowMs()));
       const whose = reason === 'key-failing' ? ' of its API key' : '';
-      return new StoreError('circuitOpen', `the call was held back: too many of the last ones${whose} failed`, {
+      return new StoreError('suspended', `the call was held back: too many of the last ones${whose} failed`, {
         retryAfterMs,
       });
     }
@@ -289,7 +289,7 @@ type Attempt = FetchOptions & { readonly deadlineMs: number };
 
 function resultOf({ kind, status }: StoreError): CallResult {
   // A store that answers a single call with a failure lives too.
-  if (kind === 'errorStatus') return (status ?? 0) >= 500 || status === TOO_MANY_REQUESTS ? 'failure' : 'success';
+  if (kind === 'refused') return (status ?? 0) >= 500 || status === TOO_MANY_REQUESTS ? 'failure' : 'success';
   if (kind === 'malformed') return 'success';
   return FAILED_KINDS.has(kind) ? 'failure' : 'none';
 }
@@ -311,6 +311,6 @@ function retryDelayMs(error: unknown, tries: number): number | null {
   const { kind, retryAfterMs } = error;
   const status = error.status ?? 0;
   const isBusy = RETRIED_STATUSES.has(status) || (status === TOO_MANY_REQUESTS && retryAfterMs !== null);
-  if (kind !== 'unreachable' && !(kind === 'errorStatus' && isBusy)) return null;
+  if (kind !== 'unreachable' && !(kind === 'refused' && isBusy)) return null;
   return (retryAfterMs ?? 0) + Math.random() * FIRST_RETRY_DELAY_MS * 2 ** (tries - 1);
 }

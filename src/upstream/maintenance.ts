@@ -28,7 +28,7 @@ export interface MaintenanceChange {
 /** The error of a call that maintenance keeps from the store. */
 export function maintenanceError({ untilMs }: Maintenance, clock: Clock): StoreError {
   const retryAfterMs = Math.max(0, untilMs - clock.nowMs());
-  return new StoreError('maintenance', `the store is asked nothing until ${new Date(untilMs).toISOString()}`, {
+  return new StoreError('paused', `the store is asked nothing until ${new Date(untilMs).toISOString()}`, {
     retryAfterMs,
   });
 }

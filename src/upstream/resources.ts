@@ -30,7 +30,7 @@ import {
   transcriptSchema,
 } from '../domain/records.ts';
 import { hasReport, REPORT_EMAIL_PATH } from '../domain/report.ts';
-import { invalidResponse, malformed } from './store-error.ts';
+import { garbled, malformed } from './store-error.ts';
 import { faultyMember, hasOpenObject, memberOf, type Validation, validatorOf, workspaceIdOf } from './validation.ts';
 
 /** The resources that are cached, each with TTLs of its own. */
@@ -70,7 +70,7 @@ export interface Resource<P, R> {
   path(params: P): string;
   /**
    * The record in a 200's JSON. Throws a StoreError, or rejects with one: `malformed` if the record is at fault,
-   * `invalidResponse` if it is not what was asked for.
+   * `garbled` if it is not what was asked for.
    */
   parse(value: unknown, params: P, onListed: (listed: Listed) => void): R | Promise<R>;
 }
@@ -251,7 +251,7 @@ function defineRecord<K extends '_id' | 'evaluationId', R extends Readonly<Recor
       // A record of another id tells nothing of the one asked for, its workspace included.
       const sentId = memberOf(value, idMember);
       if (typeof sentId === 'string' && sentId !== id) {
-        throw invalidResponse(`the store answered for another id than ${name} ${id} (at ${idMember})`);
+        throw garbled(`the store answered for another id than ${name} ${id} (at ${idMember})`);
       }
       const validation = await validate(value);
       if (validation.ok) return validation.record;
@@ -324,7 +324,7 @@ async function parseList(
     const workspaceId = workspaceIdOf(item);
     if (workspaceId === null || workspaceIds.includes(workspaceId)) continue;
     const which = idOf(item) ?? 'a record without an id';
-    throw invalidResponse(`the store ignored the workspaces asked for: its list holds ${which} of another workspace`);
+    throw garbled(`the store ignored the workspaces asked for: its list holds ${which} of another workspace`);
   }
   const kept = new Map<string, EvaluationRecord>();
   const leftOut: LeftOut[] = [];

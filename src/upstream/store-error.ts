@@ -1,23 +1,26 @@
 /** The one error that a call to the store fails with: why, and what a consumer may be told. */
 
-/** Why a call has no answer: by kind, what a consumer is told, without address, id or stack (S2: a 500 says why in plain words). */
+/**
+ * Why a call has no answer: by kind, what a consumer is told, without address, id or stack (S2: a 500 says why in plain
+ * words). The kinds are public, in metrics, logs and spans, and have the same names between processes.
+ */
 const MESSAGES = {
   /** No whole answer in time. */
   timeout: 'The evaluation store did not answer in time. Try again later.',
   /** No connection, or it broke. */
   unreachable: 'The evaluation store cannot be reached at the moment. Try again later.',
   /** The store answered with a failure (401, 429, 5xx, a redirect, a 404 without a known code). */
-  errorStatus: 'The evaluation store is failing at the moment. Try again later.',
+  refused: 'The evaluation store is failing at the moment. Try again later.',
   /** It answered 200 with no answer of the interface (HTML, cut off), or with that to another question (id, workspace). */
-  invalidResponse: 'The evaluation store sent an invalid answer. Try again later.',
+  garbled: 'The evaluation store sent an invalid answer. Try again later.',
   /** The record itself is at fault (a member is missing or of the wrong type; too large, too deep, not UTF-8). */
   malformed: 'The evaluation store sent an answer that cannot be used.',
   /** The gateway did not send the call, to shield the store. */
   overloaded: 'The gateway is shielding the evaluation store from too many requests. Try again later.',
   /** The gateway did not send the call, because too many of the last ones failed. */
-  circuitOpen: 'The evaluation store is failing at the moment. Try again later.',
+  suspended: 'The evaluation store is failing at the moment. Try again later.',
   /** The store is under maintenance, so the call was not sent. */
-  maintenance: 'The evaluation store is under maintenance, and there is no usable copy of this. Try again later.',
+  paused: 'The evaluation store is under maintenance, and there is no usable copy of this. Try again later.',
   /** The gateway failed at the answer. That is no fault of the store's. */
   internal: 'An unexpected error occurred.',
   /** No reader was waiting for the answer, or the gateway was stopping. */
@@ -81,8 +84,8 @@ export function malformed(privateMessage: string, workspaceId: string | null = n
 }
 
 /** An answer of the store that breaks its interface, whatever record it holds. `status` is null if none had come. */
-export function invalidResponse(privateMessage: string, status: number | null = 200): StoreError {
-  return new StoreError('invalidResponse', privateMessage, { status });
+export function garbled(privateMessage: string, status: number | null = 200): StoreError {
+  return new StoreError('garbled', privateMessage, { status });
 }
 
 /** The error itself, or one of kind `internal`: those who wait for a call know no other errors. */

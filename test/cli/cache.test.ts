@@ -286,7 +286,7 @@ describe('explain', () => {
     );
   });
 
-  test('a viewer is a key of the registry or some workspaces; --json gives what the listener gave', async () => {
+  test('a reader is a key of the registry or some workspaces; --json gives what the listener gave', async () => {
     const { keyId } = await gateway.issue();
     const query = new URLSearchParams({ path: CALLS, keyId });
     expect(await cacheJson('explain', CALLS, '--key-id', keyId)).toEqual(

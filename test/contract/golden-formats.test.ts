@@ -158,7 +158,7 @@ test('a lease, and a failure that is remembered for a second', async () => {
   gate.release();
   expect((await reading).status).toBe(500);
   recover();
-  const failure = '{"kind":"errorStatus","message":<text>,"retryAfterMs":null,"status":503,"workspaceId":null}';
+  const failure = '{"kind":"refused","message":<text>,"retryAfterMs":null,"status":503,"workspaceId":null}';
   expect(await published(1)).toEqual([ended(null)]);
   expect(await held()).toEqual({ [`${KEY}:failure-${WORKSPACE_A}`]: failure });
 });

@@ -4,7 +4,8 @@ import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vit
 import { workspaceSetOf, type WorkspaceSet } from '../../src/cache/address.ts';
 import { Entry, type StoredEntry } from '../../src/cache/entry.ts';
 import { MemoryTier } from '../../src/cache/memory-tier.ts';
-import { LATE_MS, type PurgeEpoch, type Tag } from '../../src/cache/purge-log.ts';
+import { LATE_MS, type Tag } from '../../src/cache/purge-log.ts';
+import type { Position } from '../../src/journal/journal.ts';
 import { purgesAlone } from '../support/purges.ts';
 import { RecordCipher } from '../../src/cache/redis/encryption.ts';
 import { RedisSharedCache } from '../../src/cache/redis/redis-shared-cache.ts';
@@ -105,21 +106,21 @@ async function acquireLapsed() {
   return { lapsed, current: await acquire(there) };
 }
 
-const POSITION: PurgeEpoch = { history: 'one', sequence: 5 };
+const POSITION: Position = { history: 'one', sequence: 5 };
 
 /** The store's answer that it has the evaluation, of that workspace. */
-function found(requestedAtMs: number, epoch = POSITION, owner = WORKSPACE_A): StoredEntry {
+function found(requestedAtMs: number, position = POSITION, owner = WORKSPACE_A): StoredEntry {
   const record = anEvaluation({ _id: id, workspaceId: owner, title: String(requestedAtMs) });
   const entry = new Entry<unknown>({ kind: 'found', record, etag: null, bytes: 500 }, requestedAtMs);
   const tags: Tag[] = ['all', `workspace:${owner}`];
-  return { kind: 'evaluation', owner, entry, tags, epoch, receivedAtMs: requestedAtMs + 1 };
+  return { kind: 'evaluation', owner, entry, tags, position, receivedAtMs: requestedAtMs + 1 };
 }
 
 /** Its answer that there is none, for that set. */
 function absent(requestedAtMs: number, set = OF_A): StoredEntry {
   const entry = new Entry<unknown>({ kind: 'absent', code: 'NOT_FOUND' }, requestedAtMs);
   const tags: Tag[] = ['all', 'class:notFound'];
-  return { kind: 'evaluation', owner: set.name, entry, tags, epoch: POSITION, receivedAtMs: requestedAtMs + 1 };
+  return { kind: 'evaluation', owner: set.name, entry, tags, position: POSITION, receivedAtMs: requestedAtMs + 1 };
 }
 
 /** What a reader of that set finds: when it was requested, and whether it is a record. Null for nothing. */

@@ -185,8 +185,8 @@ export class World {
     gateway: TestGateway = this.here,
     workspaceIds: readonly string[] = [],
   ): Promise<Explained> {
-    const viewer = path.startsWith('/v1') ? '' : workspaceIds.map((id) => `&workspace=${id}`).join('');
-    const reply = await gateway.admin('GET', `/api/cache/explain?path=${encodeURIComponent(path)}${viewer}`);
+    const reader = path.startsWith('/v1') ? '' : workspaceIds.map((id) => `&workspace=${id}`).join('');
+    const reply = await gateway.admin('GET', `/api/cache/explain?path=${encodeURIComponent(path)}${reader}`);
     assert.equal(reply.status, 200, reply.text);
     return explainedSchema.parse(reply.json);
   }

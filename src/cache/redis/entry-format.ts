@@ -94,7 +94,7 @@ export async function encodeEntry(
   stored: StoredEntry,
   ttl: Pick<TtlPolicy, 'stateOf'>,
 ): Promise<EntryArgs> {
-  const { kind, entry, tags, epoch, receivedAtMs } = stored;
+  const { kind, entry, tags, position, receivedAtMs } = stored;
   const state = ttl.stateOf(classOf(kind, entry));
   const { lastingMs, longestMs, untilMs } = retentionOf(state);
   const keepMs = Math.max(lastingMs, Math.min(longestMs, untilMs - receivedAtMs));
@@ -107,7 +107,7 @@ export async function encodeEntry(
     requestedAtMs: entry.requestedAtMs,
     receivedAtMs,
     tags,
-    position: epoch,
+    position,
   } as const;
   const write = (answer: Meta['answer']): string => JSON.stringify({ ...about, answer } satisfies Meta);
   const { keyId } = cipher;
@@ -183,7 +183,7 @@ export async function decodeEntry(
       answer.kind === 'absent'
         ? readAbsent(answer, meta, place)
         : await readFound({ kind, answer, bytes }, meta, place);
-    return { kind, owner, entry: new Entry(read, requestedAtMs), tags, epoch: position, receivedAtMs };
+    return { kind, owner, entry: new Entry(read, requestedAtMs), tags, position, receivedAtMs };
   } catch (error) {
     place.onBroken(asBroken(key, error));
     return null;
@@ -194,7 +194,7 @@ export async function decodeEntry(
 export function decodeTagged(meta: string, onBroken: (error: Error) => void): (Tagged & FetchStamp) | null {
   try {
     const { tags, position, requestedAtMs, receivedAtMs } = metaSchema.parse(JSON.parse(meta));
-    return { tags, epoch: position, requestedAtMs, receivedAtMs };
+    return { tags, position, requestedAtMs, receivedAtMs };
   } catch (error) {
     onBroken(asBroken('an unknown key', error));
     return null;

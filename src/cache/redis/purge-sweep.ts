@@ -58,7 +58,7 @@ export class PurgeSweep {
   async #tick(): Promise<void> {
     const { purges, sharedCache, isElected, onFailed } = this.#options;
     // In every process: the next one knows how old each purge is.
-    const oldEnough = this.#marks.note(purges.epoch());
+    const oldEnough = this.#marks.note(purges.position);
     if (purges.isKnown && sharedCache.isUp() && isElected()) {
       try {
         await this.#purgeSoftOnes();
@@ -88,7 +88,7 @@ export class PurgeSweep {
     const evaluations = purges.table.evaluationsUpTo(upTo);
     const isToDrop = purges.last > 0 && upTo > 0 && nowMs - this.#droppedAtMs >= DROP_EVERY_MS;
     if (evaluations.length === 0 && !isToDrop) return;
-    const { history } = purges.epoch();
+    const { history } = purges.position;
     for (let i = 0; i < evaluations.length; i += BATCH) {
       await Promise.all(
         evaluations
@@ -96,13 +96,13 @@ export class PurgeSweep {
           .map(([id, sequence]) =>
             sharedCache.delete(
               keysOfEvaluation(id),
-              ({ epoch }) => epoch.history !== history || epoch.sequence < sequence,
+              ({ position }) => position.history !== history || position.sequence < sequence,
             ),
           ),
       );
     }
     if (isToDrop) this.#droppedAtMs = nowMs;
-    if (purges.epoch().history === history) await purges.forget(upTo);
+    if (purges.position.history === history) await purges.forget(upTo);
   }
 
   /** One pass over the cache Redis for all purges so far whose keys are not known. */

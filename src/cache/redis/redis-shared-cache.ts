@@ -48,7 +48,7 @@ export interface RedisSharedCacheOptions
   readonly clock: Clock;
   readonly memory: MemoryTier;
   /** Until it was read once, nothing that is shared can be judged, nor anything added to it. */
-  readonly purges: Pick<PurgeLog, 'isKnown' | 'epoch' | 'since' | 'forgotten' | 'noteSwept'>;
+  readonly purges: Pick<PurgeLog, 'isKnown' | 'position' | 'since' | 'forgotten' | 'noteSwept'>;
   /** Called for something in the place of an entry that can't be read. It counts as nothing. */
   readonly onBroken: (error: Error) => void;
 }
@@ -223,7 +223,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     this.#assertUsable();
     const { deadline, isDeleting = false, first = [], onBatch } = pass;
     const { purges } = this.#options;
-    const { history, sequence } = purges.epoch();
+    const { history, sequence } = purges.position;
     const named = (await Promise.all(first.map((key) => this.#copiesOf(key)))).flat();
     // A scan may come across a name twice.
     const counted = new Set<string>();
@@ -244,7 +244,8 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
       await onBatch?.(passed);
     }
     if (isDeleting) await this.#clearOwners(first);
-    if (isDeleting && purges.epoch().history === history) await purges.noteSwept({ upTo: sequence, entries: 0, of: 0 });
+    if (isDeleting && purges.position.history === history)
+      await purges.noteSwept({ upTo: sequence, entries: 0, of: 0 });
     return { entries, bytes, isComplete: true };
   }
 

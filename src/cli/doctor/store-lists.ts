@@ -110,7 +110,7 @@ export async function checkLists(
 /** A list is never absent, and not-modified only answers a read with an ETag. */
 function listOf(answer: StoreAnswer<SentList>): SentList {
   if (answer.kind === 'found') return answer.record;
-  throw new StoreError('errorStatus', `the store answered a list with ${answer.kind}`);
+  throw new StoreError('refused', `the store answered a list with ${answer.kind}`);
 }
 
 /** A total that counts something else. */

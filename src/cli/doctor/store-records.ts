@@ -194,7 +194,7 @@ async function absence<P, R>(read: ReadStore, resource: Resource<P, R>, params: 
 }
 
 function wasAnsweredWith200(error: unknown): boolean {
-  return error instanceof StoreError && (error.kind === 'malformed' || error.kind === 'invalidResponse');
+  return error instanceof StoreError && (error.kind === 'malformed' || error.kind === 'garbled');
 }
 
 /** The finding for an answer that the gateway refuses. Throws the error if there was no whole answer. */
@@ -218,5 +218,5 @@ export function adviceFor({ kind, status }: StoreError): string {
     return 'Only a 404 or 410 with the code NOT_FOUND or NOT_READY counts as absence; any other is served as a failure of the store. Have the store, or a proxy before it, corrected.';
   }
   if (status !== null && isTrouble(status)) return TROUBLE;
-  return kind === 'errorStatus' ? 'It is served as a failure of the store. See the log of the store.' : NOT_SERVED;
+  return kind === 'refused' ? 'It is served as a failure of the store. See the log of the store.' : NOT_SERVED;
 }

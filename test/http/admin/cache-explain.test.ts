@@ -106,10 +106,10 @@ describe('the entry behind a path', () => {
   test.each(ENDPOINTS)('$name: what is explained is what the endpoint serves', async ({ path, route, scope }) => {
     const owner = await gateway.issue({ scopes: [scope], workspaceIds: [WORKSPACE_A, WORKSPACE_B] });
     const address = path(subject);
-    const viewer = `&keyId=${owner.keyId}`;
-    expect((await nextOf(address, viewer)).next.text).toMatch(/^The next read asks the store and waits/);
+    const reader = `&keyId=${owner.keyId}`;
+    expect((await nextOf(address, reader)).next.text).toMatch(/^The next read asks the store and waits/);
     expect((await gateway.get(address, { key: owner.token })).status).toBe(200);
-    const explained = await nextOf(address, viewer);
+    const explained = await nextOf(address, reader);
     expect([explained.route, explained.next.text]).toEqual([route, 'The next read is served from memory.']);
   });
 
@@ -134,7 +134,7 @@ describe('the entry behind a path', () => {
     expect((await nextOf('/v2/calls', `&keyId=${keyId}`)).next.text).toMatch(/^The next read asks the store/);
   });
 
-  test('a single read of v2 needs no viewer: then any copy is shown; with one, what is theirs, and whose copies there are', async () => {
+  test('a single read of v2 needs no reader: then any copy is shown; with one, what is theirs, and whose copies there are', async () => {
     const path = `/v2/calls/${EVALUATION_ID}`;
     await gateway.get(path, { key });
     expect((await explain(path)).json).toMatchObject({ workspaces: null, memory: { owner: WORKSPACE_A } });
@@ -163,7 +163,10 @@ describe('a path that cannot be explained is refused with 400 and the reason', (
     ['/v2/calls?workspaceId=acme', 'answered 400. The query parameter workspaceId must be a UUID'],
     [`/v1/workspaces/${WORKSPACE_A}/reports?scorecardId=x`, 'answered 400. The query parameter scorecardId must be'],
     ['/v1/workspaces/acme/reports', 'answered 403: the workspace of the path is no UUID, so no key may see it.'],
-    [`/v1/workspaces/${WORKSPACE_B}/reports`, 'answered 403: the workspace of the path is none of those of whoever'],
+    [
+      `/v1/workspaces/${WORKSPACE_B}/reports`,
+      'answered 403: the workspace of the path is none that the reader may see',
+    ],
     [`/v2/calls?workspaceId=${WORKSPACE_B}`, "answered 403. forbidden: workspaceId is not among the key's"],
   ])('%s', async (path, reason) => {
     const message = await refusalOf(addressOf(path, `&workspace=${WORKSPACE_A}`));

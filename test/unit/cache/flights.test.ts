@@ -526,7 +526,7 @@ describe('failures', () => {
     expect(here.seen.filter(({ event }) => event === 'refresh-failed')).toHaveLength(1);
   });
 
-  test.each(['overloaded', 'circuitOpen', 'maintenance', 'aborted', 'internal'] as const)(
+  test.each(['overloaded', 'suspended', 'paused', 'aborted', 'internal'] as const)(
     'a failure of this process alone (%s) keeps no other from a call of its own',
     async (kind) => {
       const reads = await readAll([here, aReader(A)], [there, aReader(A)]);
@@ -540,7 +540,7 @@ describe('failures', () => {
 
   test.each([
     ['overloaded', true],
-    ['maintenance', false],
+    ['paused', false],
     ['aborted', false],
   ] as const)('%s is remembered here: %s', async (kind, isRemembered) => {
     await readAll([here, aReader(A)]);
@@ -769,7 +769,7 @@ describe('purges', () => {
     const alone = world.process({ alone: true });
     const [seen] = await readAll([alone, aReader(A)]);
     await world.purges.purge(['evaluation:ev_1'], 'hard');
-    await world.purges.forget(world.purges.epoch().sequence);
+    await world.purges.forget(world.purges.position.sequence);
     await world.calls[0]?.found(A);
     expect(seen).toMatchObject({ what: 'A title', isKept: false });
     expect(copyIn(alone, A)).toBeUndefined();

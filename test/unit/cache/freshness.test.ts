@@ -15,9 +15,9 @@ function at(
   ageMs: number,
   { times = TIMES, purge = null, keyHash = 0 }: { times?: CacheTtl; purge?: PurgeMode | null; keyHash?: number } = {},
 ): Freshness {
-  const epoch = purgesAlone(systemClock).epoch();
+  const position = purgesAlone(systemClock).position;
   const entry = new Entry({ kind: 'found', record: {}, etag: null, bytes: 1 }, 0);
-  const stored = { kind: 'rubric', owner: 'w1', entry, tags: ['all'], epoch, receivedAtMs: 0 } as const;
+  const stored = { kind: 'rubric', owner: 'w1', entry, tags: ['all'], position, receivedAtMs: 0 } as const;
   return freshnessOf(keyHash, stored, { ttl: { of: () => times }, purges: { since: () => purge } }, ageMs);
 }
 
@@ -64,9 +64,9 @@ test('a clock that differs by two seconds makes no entry younger than new', () =
 });
 
 test('C9: the age of an entry from the future is unknown, and stays so; it has just become stale when that is seen', () => {
-  const epoch = purgesAlone(systemClock).epoch();
+  const position = purgesAlone(systemClock).position;
   const entry = new Entry({ kind: 'found', record: {}, etag: null, bytes: 1 }, 3_600_000);
-  const stored = { kind: 'rubric', owner: 'w1', entry, tags: ['all'], epoch, receivedAtMs: 3_600_000 } as const;
+  const stored = { kind: 'rubric', owner: 'w1', entry, tags: ['all'], position, receivedAtMs: 3_600_000 } as const;
   const policy = { ttl: { of: () => TIMES }, purges: { since: () => null } };
   const seen = [0, 299_999, 300_000, 3_600_000].map((nowMs) => freshnessOf(0, stored, policy, nowMs));
   expect(seen).toEqual([
@@ -83,9 +83,9 @@ test('a soft purge makes a fresh entry stale at once, and an old one no younger'
 });
 
 test('a stale copy is served while one refresh runs, and without any during maintenance', () => {
-  const epoch = purgesAlone(systemClock).epoch();
+  const position = purgesAlone(systemClock).position;
   const entry = new Entry({ kind: 'found', record: {}, etag: null, bytes: 1 }, 0);
-  const stored = { kind: 'rubric', owner: 'w1', entry, tags: ['all'], epoch, receivedAtMs: 0 } as const;
+  const stored = { kind: 'rubric', owner: 'w1', entry, tags: ['all'], position, receivedAtMs: 0 } as const;
   const copy = { stored, tier: 'memory', ...at(100_000) } as const;
   expect(plan(copy, null).action).toBe('serve-and-refresh');
   expect(plan(copy, { sinceMs: 0, untilMs: 1, by: 'ann' }).action).toBe('serve');

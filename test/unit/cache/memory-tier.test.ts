@@ -11,7 +11,7 @@ import { ManualClock } from '../../support/manual-clock.ts';
 import { WORKSPACE_A, WORKSPACE_B } from '../../support/records.ts';
 
 const CLOCK = new ManualClock();
-const STAMP = { epoch: purgesAlone(CLOCK).epoch(), requestedAtMs: 1, receivedAtMs: 1 };
+const STAMP = { position: purgesAlone(CLOCK).position, requestedAtMs: 1, receivedAtMs: 1 };
 const OWNER: Reader = { requestId: 'r', keyId: 'owner', workspaceIds: [WORKSPACE_A] };
 const OTHER: Reader = { requestId: 'r', keyId: 'other', workspaceIds: [WORKSPACE_B] };
 

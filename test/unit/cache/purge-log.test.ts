@@ -2,7 +2,8 @@
 import { expect, test } from 'vitest';
 import { MemoryTier } from '../../../src/cache/memory-tier.ts';
 import { Entry, type StoredEntry } from '../../../src/cache/entry.ts';
-import { LATE_MS, mayBeKept, type PurgeEpoch, PurgeTable } from '../../../src/cache/purge-log.ts';
+import { LATE_MS, mayBeKept, PurgeTable } from '../../../src/cache/purge-log.ts';
+import type { Position } from '../../../src/journal/journal.ts';
 import { purgesAlone } from '../../support/purges.ts';
 import { memoryDropper, purge } from '../../../src/cache/purge.ts';
 import { recordRequest } from '../../../src/cache/request.ts';
@@ -20,7 +21,7 @@ function create() {
     const answer = { kind: 'found', record: {}, etag: null, bytes: 10 } as const;
     const tags = ['all', 'class:evaluation', `evaluation:${id}`, 'workspace:w1'] as const;
     const entry = new Entry(answer, time.nowMs());
-    const stored = { kind: 'evaluation', owner: 'w1', entry, tags, epoch: purges.epoch() } as const;
+    const stored = { kind: 'evaluation', owner: 'w1', entry, tags, position: purges.position } as const;
     const kept = { ...stored, receivedAtMs: time.nowMs() };
     memory.set(recordRequest('evaluation', id).key, kept, { set: { ids: ['w1'], name: 'w1' }, keyId: undefined });
     return kept;
@@ -37,7 +38,7 @@ test('C6: 100,000 purges of other evaluations in an hour end no copy, and are fo
     await purges.purge([`evaluation:ev_${i}`], 'hard');
     if (i % 100 === 99) await time.advance(100 * EVERY_MS);
   }
-  expect([has('kept'), purges.since(before.epoch, before.tags)]).toEqual([true, null]);
+  expect([has('kept'), purges.since(before.position, before.tags)]).toEqual([true, null]);
   expect(purges.table.evaluationsUpTo(2 * CALLS).length).toBeLessThan((1.1 * LATE_MS) / EVERY_MS);
 });
 
@@ -103,14 +104,14 @@ test('a soft purge is remembered when the hard ones of its time are forgotten', 
     await purges.purge([`evaluation:hard_${i}`], 'hard');
   }
   expect(purges.forgotten).toBeGreaterThan(0);
-  expect(purges.since(soft.epoch, soft.tags)).toBe('soft');
+  expect(purges.since(soft.position, soft.tags)).toBe('soft');
 });
 
 test('memory is dropped at once if purges were missed, though it has just been looked through', async () => {
   const { purges, put, has } = create();
   await purges.purge(['workspace:w1'], 'hard');
   put('a');
-  purges.table.restart({ position: purges.epoch(), purges: new Map(), forgotten: 0 });
+  purges.table.restart({ position: purges.position, purges: new Map(), forgotten: 0 });
   expect(has('a')).toBe(false);
 });
 
@@ -118,8 +119,8 @@ test('soft purges of too many evaluations: the oldest become hard, the others st
   const { purges, put, has } = create();
   const [first, last] = [put('0'), put('10000')];
   for (let i = 0; i <= 10_000; i += 1) await purges.purge([`evaluation:${i}`], 'soft');
-  expect([has('0'), purges.since(first.epoch, first.tags)]).toEqual([false, 'hard']);
-  expect([has('10000'), purges.since(last.epoch, last.tags)]).toEqual([true, 'soft']);
+  expect([has('0'), purges.since(first.position, first.tags)]).toEqual([false, 'hard']);
+  expect([has('10000'), purges.since(last.position, last.tags)]).toEqual([true, 'soft']);
 });
 
 test('a process that missed forgotten purges drops its memory, and trusts shared copies of before', () => {
@@ -135,7 +136,7 @@ test('a process that missed forgotten purges drops its memory, and trusts shared
   expect(dropped).toEqual([['all']]);
   // Its bytes may not be deleted yet.
   expect(table.lastBroad).toBe(50);
-  const old: PurgeEpoch = { history: 'a', sequence: 10 };
+  const old: Position = { history: 'a', sequence: 10 };
   expect(table.since(old, ['evaluation:x'])).toBeNull();
   expect(table.since(old, ['class:list', 'lists-of:w1'])).toBe('hard');
   expect(table.since(old, ['class:notFound', 'evaluation:x'])).toBe('hard');

@@ -73,7 +73,7 @@ test('an erasure that loses Redis after its purge was made is not said to be not
   const purges = purgesAlone(time, () => undefined);
   const parts = { memory: new MemoryTier({ maxBytes: 1_000_000, clock: time }), shared: null, purges, fleet };
   const { answer, noted } = await change(() => erase('evaluation:ev_1', [], parts));
-  expect(purges.epoch().sequence).toBe(1);
+  expect(purges.position.sequence).toBe(1);
   expect([answer, noted]).toEqual([
     expect.stringContaining('it is not known whether the change was made'),
     [{ outcome: 'unknown', asked: ABOUT.asked }],
