@@ -386,7 +386,7 @@ export class Gateway {
       allowedHosts: config.admin.allowedHosts,
       trustedProxies: config.server.trustedProxies,
       readiness: () => this.#readiness(workers),
-      changes: () => health.changes(),
+      stateChanges: () => health.changes(),
       storeLoad: () => store.guard.status(),
       runbook: config.admin.runbook,
       memory,

@@ -129,7 +129,7 @@ function operationEndpoints({
   audit,
   instances,
   readiness,
-  changes,
+  stateChanges,
   storeLoad,
 }: AdminOptions): readonly Endpoint[] {
   let rendering: Promise<Buffer> | null = null;
@@ -160,7 +160,7 @@ function operationEndpoints({
       troubles: readiness().dependencies.flatMap(({ name, severity, deadline = null }) =>
         severity === undefined ? [] : [{ name, severity, deadline }],
       ),
-      changes: changes(),
+      changes: stateChanges(),
       storeCalls: storeCallsOf(storeLoad()),
     })),
     endpoint(ROUTES.audit, async () => ({

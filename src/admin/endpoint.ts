@@ -42,7 +42,7 @@ export interface AdminOptions extends Pick<ExplainParts, 'flightOf' | 'lastMissO
   readonly trustedProxies: readonly string[];
   readonly readiness: () => Readiness;
   /** The newest first. */
-  readonly changes: () => readonly StateChange[];
+  readonly stateChanges: () => readonly StateChange[];
   /** Where the runbook is published. */
   readonly runbook: string;
   /** Null for a gateway without Redis. */

@@ -7,6 +7,7 @@ import type { Audit, AuditEntry } from '../operations/audit.ts';
 import type { Stats } from '../operations/stats/stats.ts';
 import type { MaintenanceControl, MaintenanceState } from '../upstream/maintenance.ts';
 import type { Erasure, Fleet, Holding } from '../cache/erase.ts';
+import type { Changes } from '../cache/changes.ts';
 import type { MemoryTier } from '../cache/memory-tier.ts';
 import type { PurgeLog } from '../cache/purge-log.ts';
 import type { SharedCache, SharedCacheAdmin } from '../cache/shared-cache.ts';
@@ -42,6 +43,7 @@ export interface Backend {
   readonly sharedCache: (SharedCache & SharedCacheAdmin) | null;
   readonly journal: Journal;
   readonly purges: PurgeLog;
+  readonly changes: Changes;
   readonly ttlControl: TtlControl;
   /** To be called when other TTLs were configured: stored copies may have to be kept for longer. */
   readonly onTtlsConfigured: () => void;

@@ -2,6 +2,7 @@
 import { Audit } from '../operations/audit.ts';
 import { ttlEndEntry } from '../admin/cache-control.ts';
 import { Stats } from '../operations/stats/stats.ts';
+import { Changes } from '../cache/changes.ts';
 import { memoryDropper } from '../cache/purge.ts';
 import { PurgeLog } from '../cache/purge-log.ts';
 import { TtlControl } from '../cache/ttl-control.ts';
@@ -32,6 +33,7 @@ export function memoryBackend(options: BackendOptions): Backend {
     sharedCache: null,
     journal,
     purges: new PurgeLog({ journal, clock, onHard: memoryDropper(memory, timers), isAlone: true }),
+    changes: new Changes({ journal, clock }),
     ttlControl: new TtlControl({ journal, policy: ttl, clock, timers, onEnd }),
     onTtlsConfigured: () => {},
     useSecrets: () => {},

@@ -5,6 +5,7 @@ import { Stats } from '../operations/stats/stats.ts';
 import { CacheBackend } from '../cache/redis/cache-backend.ts';
 import { RecordCipher } from '../cache/redis/encryption.ts';
 import { PurgeSweep } from '../cache/redis/purge-sweep.ts';
+import { Changes } from '../cache/changes.ts';
 import { memoryDropper } from '../cache/purge.ts';
 import { RedisFleet } from '../cache/redis/redis-fleet.ts';
 import { CACHE_CLASSES } from '../cache/ttl-policy.ts';
@@ -76,6 +77,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     sharedCache: cache.sharedCache,
     journal,
     purges: cache.purges,
+    changes: new Changes({ journal, clock }),
     ttlControl: cache.ttlControl,
     onTtlsConfigured: () => void cache.keepLonger(CACHE_CLASSES),
     useSecrets: secrets.useSecrets,

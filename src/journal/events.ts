@@ -10,12 +10,30 @@ const from03 = z.string().optional();
 const overrides = z.array(z.object({ name: z.string(), ms: z.number(), untilMs: timeMs.nullable() }));
 const maintenance = z.object({ sinceMs: timeMs, untilMs: timeMs, by: z.string() });
 
+const change = z.object({
+  tag: z.string(),
+  workspace: z.string(),
+  kinds: z.array(z.string()),
+  isCreated: z.boolean(),
+  isDeleted: z.boolean(),
+  previousWorkspace: z.string().nullable(),
+  etags: z.record(z.string(), z.string()),
+  shown: z.object({ digest: z.string(), requestedAtMs: timeMs }).nullable(),
+});
+
 const eventSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('purge'), tags: z.array(z.string()), mode: z.enum(['soft', 'hard']), from03 }),
   z.object({ kind: z.literal('moved'), key: z.string(), workspaces: z.array(z.string()), requestedAtMs: timeMs }),
   z.object({ kind: z.literal('times'), class: z.string(), overrides }),
   z.object({ kind: z.literal('maintenance'), maintenance: maintenance.nullable() }),
   z.object({ kind: z.literal('keys'), hashes: z.array(z.string()).nullable(), from03 }),
+  z.object({
+    kind: z.literal('changes'),
+    mode: z.enum(['soft', 'hard']),
+    isAnnounced: z.boolean(),
+    atMs: timeMs,
+    changes: z.array(change),
+  }),
   z.object({ kind: z.literal('forgotten'), upTo: count }),
   z.object({ kind: z.literal('swept'), upTo: count, entries: count, of: count }),
 ]) satisfies z.ZodType<JournalEvent>;

@@ -1,5 +1,5 @@
 /**
- * Everything that all processes must know, in one order: purges, records that have moved, times, maintenance, changes of
+ * Everything that all processes must know, in one order: purges, records that have moved or changed, times, maintenance, changes of
  * keys. A process that knows its position gets every event after it, in order, once.
  *
  * The journal is the news; the truth is beside it. With Redis the script that appends an event also writes what it leaves:
@@ -28,10 +28,41 @@ export interface EventsByKind {
   readonly maintenance: { readonly maintenance: MaintenancePeriod | null };
   /** The records of these keys have changed; null for more than an event can name. */
   readonly keys: { readonly hashes: readonly string[] | null } & From03;
+  /** Records have changed in the store. One event per announcement, or per answer that has shown changes. */
+  readonly changes: Changed;
   /** Hard purges of evaluations up to that event are forgotten: no copy from before is left anywhere. */
   readonly forgotten: { readonly upTo: number };
   /** How far the bytes of purged copies are deleted: up to that event; a pass has looked at `entries` of `of` names. */
   readonly swept: { readonly upTo: number; readonly entries: number; readonly of: number };
+}
+
+export interface Changed {
+  /** `hard`: copies from before are never served again. `soft`: only if they cannot be renewed. */
+  readonly mode: 'soft' | 'hard';
+  /** Whether the store has announced it; else an answer of the store has shown it. */
+  readonly isAnnounced: boolean;
+  /** Unix milliseconds. */
+  readonly atMs: number;
+  readonly changes: readonly RecordChange[];
+}
+
+/** A record of one workspace has changed, or some of its parts have. */
+export interface RecordChange {
+  /** `evaluation:ID` or `scorecard:ID`. */
+  readonly tag: string;
+  /** In lower case. */
+  readonly workspace: string;
+  /** The kinds of resources that have changed: of an evaluation itself or parts, of a scorecard `rubric`. */
+  readonly kinds: readonly string[];
+  /** So said by the store, or nothing that is known here has ever shown the id in that workspace. */
+  readonly isCreated: boolean;
+  readonly isDeleted: boolean;
+  /** The workspace that it has left; null if it has left none. */
+  readonly previousWorkspace: string | null;
+  /** By kind: the validators that the store has now, as far as it has named them. */
+  readonly etags: Readonly<Record<string, string>>;
+  /** What the answer has shown; null for a change that was announced. */
+  readonly shown: { readonly digest: string; readonly requestedAtMs: number } | null;
 }
 
 /** The position in 0.3's log of an event that was taken over from there (bridge-0.3.ts). */
