@@ -93,7 +93,7 @@ const HELP = {
   evalgate_redis_refusal:
     '1 for what Redis refuses of all that a gateway needs, by what it is used for, with its reply word for word; 0 with the reason none while it refuses nothing.',
   evalgate_redis_refuses_changes:
-    '1 while Redis answers and takes no changes, by reason: full (maxmemory) or read-only: requests go on, limits are per process.',
+    '1 while Redis answers and refuses to write, by reason: full (maxmemory: keys can still be revoked and deprecated, and purges, times and maintenance work) or read-only: requests go on, limits are per process.',
   evalgate_redis_shared:
     '1 if one Redis server has both roles, keys and limits (state) and the cache, 0 if there are two; absent while it is not known.',
   evalgate_redis_up: '1 if Redis answered lately, by what it is used for.',

@@ -1,9 +1,8 @@
 /** How Redis is doing and what follows from it for limits and keys: for `/readyz`, the metrics and the log. */
 import type { BudgetExcess } from '../cache/redis/budget.ts';
 import type { Clock } from '../time/clock.ts';
-import { LOSS_ADVICE, lossText } from '../keys/key.ts';
 import type { KeyDirectory } from '../keys/registry.ts';
-import { clockText, formatDuration } from '../time/duration.ts';
+import { clockText } from '../time/duration.ts';
 import type { Logger } from '../log/logger.ts';
 import type { UndecidableLogError } from '../quota/redis-limiter.ts';
 import type { RedisLink, RedisRole } from '../redis/connection.ts';
@@ -13,6 +12,7 @@ import { replyCode } from '../redis/errors.ts';
 import { readRedisMemory, type RedisMemory } from '../redis/memory.ts';
 import type { Refusal } from '../redis/refusal.ts';
 import { degraded, type DependencyState, type Health } from './health.ts';
+import { keysState } from './key-health.ts';
 import { systemCode } from '../log/error.ts';
 
 /** So many logs of quotas are named in `/readyz`. */
@@ -267,8 +267,9 @@ export class RedisHealth {
         : degraded('Redis answers, but its messages do not arrive: it is asked before memory is used', detail);
     }
     if (refusal !== null && refusal.kind !== 'away') {
-      const ofRole = role === 'state' ? 'limits are per process; changes fail' : 'new answers are kept in memory only';
-      const consequence = refusal.kind === 'forbidden' ? 'what it refuses is not done' : ofRole;
+      const ofKind = refusal.kind === 'forbidden' ? 'what it refuses is not done' : REFUSED_CHANGES[refusal.kind];
+      const isOfCache = role === 'cache' && refusal.kind !== 'forbidden';
+      const consequence = isOfCache ? 'new answers are kept in memory only' : ofKind;
       return refusedBy(refusal, `Redis ${refusal.finding}; ${consequence}`);
     }
     // A limit that somebody set and that holds is no trouble of Redis.
@@ -315,38 +316,15 @@ export class RedisHealth {
     return degraded(message, `Redis does not decide: this process goes on ${share}`, { fields });
   }
 
-  #checkKeys(redis: TrackedRedis): DependencyState {
-    const [connectivity, refusal] = [this.#connectivity.state, this.#refusal];
-    if (connectivity === 'disconnected' && refusal === null) return this.#checkDisconnectedKeys(redis);
-    if (connectivity === 'subscriptionLost') {
-      return degraded(
-        'keys: changes may be missed; each key is confirmed before it is used',
-        'changes may be missed: each key is confirmed at Redis before it is used',
-      );
-    }
-    const loss = redis.registry.census().loss;
-    if (loss !== null && !loss.isAcknowledged) {
-      const which = loss.left === 0 ? 'all' : 'some';
-      return degraded(`keys: Redis lost ${which} of them, and consumers get 401`, `${lossText(loss)}; ${LOSS_ADVICE}`, {
-        isCritical: true,
-        sinceMs: loss.atMs,
-        overMessage: 'keys: there are some again, or an operator knows of the loss',
-      });
-    }
-    if (refusal === null) return { status: 'ok', detail: 'changes arrive' };
-    const over = { overMessage: 'keys: they can be issued, changed and revoked again' };
-    if (refusal.kind === 'full') {
-      return degraded(
-        'keys: Redis is full; they can be revoked, and not be issued or changed',
-        `Redis ${refusal.finding}; keys stay good and can be revoked; none can be issued or changed`,
-        over,
-      );
-    }
-    return degraded(
-      'keys: Redis refuses changes; none can be issued, changed or revoked',
-      `Redis ${refusal.finding}; keys that are known stay good; none can be issued, changed or revoked`,
-      over,
-    );
+  #checkKeys({ registry, ...redis }: TrackedRedis): DependencyState {
+    return keysState({
+      ...redis,
+      connectivity: this.#connectivity.state,
+      refusal: this.#refusal,
+      loss: registry.census().loss,
+      disconnectedAtMs: this.#hadAnswered ? this.#disconnectedAtMs : null,
+      nowMs: this.#options.clock.nowMs(),
+    });
   }
 
   #checkClock(aheadMs: number): DependencyState {
@@ -361,34 +339,17 @@ export class RedisHealth {
       return { status: 'unknown', detail: 'Redis does not say its time' };
     return { status: 'ok', detail: 'agrees with that of Redis within two seconds' };
   }
-
-  #checkDisconnectedKeys({ graceMs, hasDemoKeys }: TrackedRedis): DependencyState {
-    const allowed = hasDemoKeys ? 'only the demo keys are let in' : 'no key is let in';
-    if (!this.#hadAnswered) {
-      return degraded(
-        `keys: Redis could not be asked since the start; ${allowed} until it answers`,
-        `Redis could not be asked since this process started: ${allowed} until it answers`,
-        { isCritical: true },
-      );
-    }
-    const grace = formatDuration(graceMs);
-    const untilMs = this.#disconnectedAtMs + graceMs;
-    if (this.#options.clock.nowMs() > untilMs) {
-      const message = `keys: Redis could not be asked for too long; ${allowed} until it answers`;
-      return degraded(message, `Redis could not be asked for ${grace}: ${allowed}`, { isCritical: true });
-    }
-    const others = hasDemoKeys ? 'besides them, only the demo keys are let in' : 'no other key is let in';
-    return degraded(
-      `keys: Redis cannot be asked; only keys that it confirmed lately ${hasDemoKeys ? 'and the demo keys ' : ''}are let in`,
-      `Redis cannot be asked: keys that it confirmed within ${grace} stay good, the last of them until ${new Date(untilMs).toISOString()}; ${others}`,
-      { deadlineMs: untilMs },
-    );
-  }
 }
+
+/** What follows for those who change something. */
+const REFUSED_CHANGES = {
+  full: 'limits are per process; no key can be created, activated, edited, rotated or imported; revoking and deprecating keys, purges, times and maintenance work',
+  'read-only': 'limits are per process; changes fail',
+} as const;
 
 /** Lines of the log. */
 const REFUSED = {
-  full: 'Redis is full (maxmemory): limits are per process, and changes fail',
+  full: 'Redis is full (maxmemory): limits are per process, and only what needs no memory can be changed',
   'read-only': 'Redis refuses changes: limits are per process',
   away: 'Redis answers, and does not serve',
 } as const;

@@ -300,6 +300,8 @@ test('a full Redis that becomes a read-only replica is named as that from then o
 });
 
 const FULL = "Redis is full (OOM command not allowed when used memory > 'maxmemory'.)";
+const REFUSED =
+  'limits are per process; no key can be created, activated, edited, rotated or imported; revoking and deprecating keys, purges, times and maintenance work';
 
 test('a full Redis is named with all that follows from it, by a process that nobody asks for anything too', async () => {
   await start();
@@ -307,10 +309,12 @@ test('a full Redis is named with all that follows from it, by a process that nob
   expect((await runCli(doctor)).status).toBe(0);
   await withClient(redis.url, (client) => client.config('SET', 'maxmemory', '1'));
   await become(REDIS_DOWN);
-  expect(await detailOf('redis-state')).toBe(`${FULL}; limits are per process; changes fail`);
+  expect(await detailOf('redis-state')).toBe(`${FULL}; ${REFUSED}`);
   expect(await detailOf('redis-cache')).toBe(`${FULL}; new answers are kept in memory only`);
   expect(await detailOf('quota')).toBe('Redis does not decide: this process goes on as the only process');
-  expect(await detailOf('keys')).toBe(`${FULL}; keys stay good and can be revoked; none can be issued or changed`);
+  expect(await detailOf('keys')).toBe(
+    `${FULL}; keys stay good, and can be revoked and deprecated; none can be created, activated, edited, rotated or imported`,
+  );
   expect(await readinessOf(gateway)).toMatchObject({ code: 200, status: 'ready' });
   expect((await gateway.admin('GET', '/api/fleet')).json).toMatchObject({
     problem: `${FULL}, so nothing is heard of other processes (1 known in all)`,
@@ -322,13 +326,13 @@ test('a full Redis is named with all that follows from it, by a process that nob
   const { status, stdout } = await runCli(doctor);
   expect(status).toBe(1);
   expect(stdout).toMatch(
-    /^fail {4}redis-state +Redis is full \(OOM .*\); limits are per process; changes fail \(since .*\)\n +What to do: See the runbook/m,
+    /^fail {4}redis-state +Redis is full \(OOM .*\); limits are per process; no key can be created, .* maintenance work \(since .*\)\n +What to do: See the runbook/m,
   );
   expect(stdout).toMatch(/^ok {6}ready +the gateway is ready$/m);
   expect(stdout).toMatch(/^ok {6}admin +a gateway runs/m);
   const full = [
-    'Redis is full (maxmemory): limits are per process, and changes fail',
-    'keys: Redis is full; they can be revoked, and not be issued or changed',
+    'Redis is full (maxmemory): limits are per process, and only what needs no memory can be changed',
+    'keys: Redis is full; none can be created, activated, edited, rotated or imported',
     'quotas: this process goes on with its share of the limits',
   ];
   expect(words()).toEqual(full);

@@ -85,3 +85,36 @@ test('a change that needs memory is not made, says why, and is in no audit', asy
   expect(listed.keys.map((key) => key.keyId)).toEqual([keyId]);
   expect((await auditOf(a)).map(({ action }) => action)).toEqual(['key.create']);
 });
+
+test('all that /readyz says of a full Redis is so: what it names as refused is, and everything else works', async () => {
+  const { keyId } = await a.issue();
+  const active = await a.issue();
+  await fill();
+  const statusOf = async (method: 'POST' | 'PATCH' | 'PUT' | 'DELETE', path: string, body?: unknown): Promise<number> =>
+    (await a.admin(method, path, body)).status;
+  const deprecated = { status: 'deprecated' };
+  const works = [
+    await statusOf('PATCH', `/api/keys/${keyId}`, deprecated),
+    await statusOf('POST', '/api/cache/purge', { tags: ['all'] }),
+    await statusOf('PUT', '/api/cache/ttl/list', { fresh: '31s' }),
+    await statusOf('DELETE', '/api/cache/ttl/list'),
+    await statusOf('PUT', '/api/cache/maintenance', { for: '5m' }),
+    await statusOf('DELETE', '/api/cache/maintenance'),
+  ];
+  const refused = [
+    await statusOf('POST', '/api/keys', WANTED),
+    await statusOf('POST', '/api/keys/import', { keys: [IMPORTED] }),
+    await statusOf('PATCH', `/api/keys/${keyId}`, { status: 'active' }),
+    await statusOf('PATCH', `/api/keys/${active.keyId}`, { name: 'other' }),
+    await statusOf('POST', `/api/keys/${active.keyId}/rotate`, { overlap: '1h' }),
+  ];
+  expect([works, refused]).toEqual([works.map(() => 200), refused.map(() => 503)]);
+  expect(await statusOf('DELETE', `/api/keys/${keyId}`)).toBe(200);
+  await vi.waitFor(
+    async () =>
+      expect(await dependency(a, 'redis-state')).toContain(
+        'no key can be created, activated, edited, rotated or imported; revoking and deprecating keys, purges, times and maintenance work',
+      ),
+    WITHIN,
+  );
+});
