@@ -9,6 +9,7 @@ import { dependency, type World, quotasAreExact, startFleet, WITHIN } from '../s
 import { anEvaluation, EVALUATION_ID, WORKSPACE_A } from '../support/records.ts';
 import { atEach, untilAll, withClient } from '../support/redis/client.ts';
 import { startRedis } from '../support/redis.ts';
+import { findRedis } from './redis-findings.ts';
 
 const CALL = `/v2/calls/${EVALUATION_ID}`;
 const FINDING =
@@ -63,6 +64,15 @@ test('keys are looked up, limits fall back, and /readyz says what it is and what
   expect(await dependency(gateway, 'quota')).toMatch(/^degraded: Redis does not decide/);
   expect(await dependency(gateway, 'keys')).toContain('keys that are known stay good');
   expect((await readinessOf(gateway)).status).toBe('ready');
+});
+
+test("the doctor has Redis's own words", async () => {
+  await refuse();
+  const { lines, found } = await findRedis({ REDIS_URL: redis.url });
+  expect(lines.join('\n')).toMatch(
+    /^fail redis REDIS_URL: refuses a command that a gateway needs \(MISCONF Redis is /m,
+  );
+  expect(found.map(({ advice }) => advice)).toContain('It cannot save to its disk; its log says why.');
 });
 
 test('a gateway that is started then becomes ready, and lets keys in', async () => {
