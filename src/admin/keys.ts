@@ -1,8 +1,8 @@
 /** /api/keys and /api/state: the key registry and the whole state, for operators. Every change that is made goes into the audit. */
 import { ID_PATTERN } from '../domain/records.ts';
-import { type ApiKey, byCreation, type ImportedKey, type PlaceInList } from '../keys/key.ts';
+import { type ApiKey, byCreation, type ImportedKey, type KeyEdit, type PlaceInList } from '../keys/key.ts';
 import { type AnswerOf, ROUTES } from '../operations/api.ts';
-import type { IssuedKeyView } from '../operations/answers.ts';
+import type { ChangedKeyView, IssuedKeyView } from '../operations/answers.ts';
 import {
   IMPORT_LIMIT_BYTES,
   importBody,
@@ -38,8 +38,14 @@ import {
 import { exportedKey, importState, readRecords, stateLines } from '../operations/state.ts';
 
 export function keyEndpoints(options: AdminOptions): readonly Endpoint[] {
-  const { registry, audit, clock } = options;
+  const { registry, audit, clock, log } = options;
   const by = (ctx: EndpointContext): KeyChanger => ({ registry, audit, who: callerOf(ctx).name });
+  const edit = async (ctx: EndpointContext, wanted: KeyEdit): Promise<ChangedKeyView> => {
+    const keyId = keyIdOf(ctx);
+    const changed = await editKey(by(ctx), keyId, wanted);
+    if (changed.warning !== null) log.warn({ keyId, status: changed.key.status }, `key changed: ${changed.warning}`);
+    return changed;
+  };
 
   return [
     endpoint(ROUTES.listKeys, async (ctx) => {
@@ -61,11 +67,8 @@ export function keyEndpoints(options: AdminOptions): readonly Endpoint[] {
       return { key, lastHour: { ...counted, requests, refused } };
     }),
     endpoint(ROUTES.keyUse, () => keyUse(options)),
-    endpoint(ROUTES.editKey, async (ctx) => {
-      const wanted = await readBody(ctx, keyEditBody(clock.nowMs()));
-      return { key: await editKey(by(ctx), keyIdOf(ctx), wanted) };
-    }),
-    endpoint(ROUTES.revokeKey, async (ctx) => ({ key: await editKey(by(ctx), keyIdOf(ctx), { status: 'revoked' }) })),
+    endpoint(ROUTES.editKey, async (ctx) => edit(ctx, await readBody(ctx, keyEditBody(clock.nowMs())))),
+    endpoint(ROUTES.revokeKey, (ctx) => edit(ctx, { status: 'revoked' })),
     linesEndpoint(ROUTES.exportKeys, async function* () {
       for await (const page of registry.pages()) yield page.map(exportedKey);
     }),

@@ -158,24 +158,30 @@ export class RedisJournal implements Journal {
 
   /**
    * The same, for what a failover must not undo silently: waits for a replica to have it. `isConfirmed` is false if none says so
-   * in time, and null if none is connected, or that is not known: in a Cluster, or if Redis does not say.
+   * in time, and null if there is none to wait for: a single Redis without replicas. With Sentinels or in a Cluster another
+   * server may take over at any time, also one that is not connected now.
    */
   async runConfirmed(
     ...[script, text, call]: [RedisScript, string, ScriptCall]
   ): Promise<{ readonly results: readonly unknown[]; readonly isConfirmed: boolean | null }> {
     const way = this.#confirming;
-    if (this.#options.link.kind === 'cluster' || !way.isUp()) {
-      return { results: await this.run(script, text, call), isConfirmed: null };
-    }
+    const unknown = this.#options.link.kind === 'single' ? null : false;
+    if (!way.isUp()) return { results: await this.run(script, text, call), isConfirmed: unknown };
     // `WAIT` is about the writes of its own connection.
     const results = await this.run(script, text, call, way);
-    try {
-      const replicas = /^connected_slaves:(\d+)/m.exec(await way.run((client) => client.info('replication')))?.[1];
-      if (replicas === undefined || replicas === '0') return { results, isConfirmed: null };
-      return { results, isConfirmed: (await way.run((client) => client.wait(1, CONFIRM_MS))) > 0 };
-    } catch {
-      return { results, isConfirmed: null };
-    }
+    return { results, isConfirmed: await this.#isReplicated(way).catch(() => unknown) };
+  }
+
+  /** Whether a replica has all that was written on that connection; null for a single Redis without replicas. */
+  async #isReplicated(way: BlockingConnection): Promise<boolean | null> {
+    const clients = way.servers().map(({ client }) => client);
+    // In a Cluster, the primary that has the journal: the others send elsewhere.
+    const found = await way.run(() => Promise.allSettled(clients.map((client) => client.exists(STATE_KEY))));
+    const client = clients[found.findIndex(({ status }) => status === 'fulfilled')];
+    if (client === undefined) return false;
+    const replicas = /^connected_slaves:(\d+)/m.exec(await way.run(() => client.info('replication')))?.[1];
+    if (replicas === undefined || replicas === '0') return this.#options.link.kind === 'single' ? null : false;
+    return (await way.run(() => client.wait(1, CONFIRM_MS)).catch(() => 0)) > 0;
   }
 
   /** One look at a time, so that no reply is adopted after a later one. */

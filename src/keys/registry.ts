@@ -57,7 +57,7 @@ interface Plan<T> {
 
 /** Changes that were made. */
 export interface Made {
-  /** Whether a replica has them: false if none says so in time, null if there is none, or it was not asked. */
+  /** Whether a replica has them: false if none says so in time, null if there is none that could take over, or it was not asked. */
   readonly isConfirmed: boolean | null;
 }
 

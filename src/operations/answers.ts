@@ -89,7 +89,9 @@ const keySchema = z
   .meta({ id: 'Key' });
 export type KeyView = View<typeof keySchema>;
 
-export const oneKeySchema = z.object({ key: keySchema });
+/** `warning`: what an operator has to know of the change, and to do; null if nothing. */
+export const oneKeySchema = z.object({ key: keySchema, warning: textOrNull });
+export type ChangedKeyView = View<typeof oneKeySchema>;
 
 /** Whose counts an answer holds: of all processes in front of the store, or only of the one that answers. */
 const counted = {

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { formatDuration } from '../time/duration.ts';
 import type { ApiKey, EditedKey, ImportedCounts, ImportedKey, KeyEdit, KeyStatus, NewKey } from '../keys/key.ts';
 import type { KeyDirectory } from '../keys/registry.ts';
-import type { IssuedKeyView, KeyView } from './answers.ts';
+import type { ChangedKeyView, IssuedKeyView, KeyView } from './answers.ts';
 import { iso, isoOrNull } from './api.ts';
 import type { Audit, AuditedChange } from './audit.ts';
 import { AdminError, makeChange } from './errors.ts';
@@ -71,10 +71,14 @@ export async function createKey({ registry, audit, who }: KeyChanger, wanted: Ne
 }
 
 /** An edit that changes nothing may be repeated: it is not noted. */
-export async function editKey({ registry, audit, who }: KeyChanger, keyId: string, wanted: KeyEdit): Promise<KeyView> {
+export async function editKey(
+  { registry, audit, who }: KeyChanger,
+  keyId: string,
+  wanted: KeyEdit,
+): Promise<ChangedKeyView> {
   // Distinguishes a registry that can't be asked from a change whose outcome is unknown.
   await existingKey(registry, keyId);
-  const { after } = await makeChange(audit, {
+  const { after, isConfirmed } = await makeChange(audit, {
     who,
     action: editAction(wanted),
     target: keyId,
@@ -82,8 +86,12 @@ export async function editKey({ registry, audit, who }: KeyChanger, keyId: strin
     make: async () => (await registry.edit(keyId, wanted)) ?? noKey(keyId),
     note: differenceOf,
   });
-  return keyView(after);
+  return { key: keyView(after), warning: isConfirmed === false ? UNCONFIRMED : null };
 }
+
+/** A failover may undo it. */
+const UNCONFIRMED =
+  'No replica of Redis has confirmed it: a failover now may undo it. After a failover look at the key again, and repeat this if it is active.';
 
 export async function rotateKey(
   { registry, audit, who }: KeyChanger,
@@ -166,7 +174,6 @@ function differenceOf({ before, after, isConfirmed }: EditedKey): Pick<AuditedCh
   if (changed.length === 0) return null;
   const only = (members: Readonly<Record<string, unknown>>) =>
     Object.fromEntries(changed.map((name) => [name, members[name]]));
-  // A failover may undo it.
   const unconfirmed = isConfirmed === false ? { replicas: 'none has confirmed it' } : {};
   return { from: only(from), to: { ...only(to), ...unconfirmed } };
 }

@@ -1,7 +1,7 @@
 /** A connection of its own beside a link's, for commands that block: nothing else ever queues behind them. */
 import { NotSentError, RedisTimeoutError } from './errors.ts';
 import { ConnectionHealth } from './health.ts';
-import type { Connection, RedisClient } from './open-connection.ts';
+import type { Connection, RedisClient, RedisServer } from './open-connection.ts';
 import { beforeDeadline } from './request-wait.ts';
 
 type Open = (attempt: number) => Connection;
@@ -29,6 +29,11 @@ export class BlockingConnection extends ConnectionHealth<Connection> {
       if (error instanceof RedisTimeoutError) client.disconnect();
       throw error;
     }
+  }
+
+  /** The one Redis, or each primary of the Cluster, on the connections that commands to them take. */
+  servers(): readonly RedisServer[] {
+    return this.connection.servers();
   }
 
   /** Makes a new connection, and those after it in that way. A command under way fails. */

@@ -56,6 +56,15 @@ test('R1: quotas of many keys, on all nodes, are each exact over both gateways',
   expect(statuses).toEqual([[200], [200], [429]]);
 });
 
+test('48.3: a revocation is confirmed by a replica of the primary that has the keys, and says so if it is not', async () => {
+  const [first, second] = [await a.issue(), await a.issue()];
+  expect((await a.admin('DELETE', `/api/keys/${first.keyId}`)).json).toMatchObject({ warning: null });
+  for (const replica of cluster.replicas) await replica.pause();
+  const { json } = await a.admin('DELETE', `/api/keys/${second.keyId}`);
+  for (const replica of cluster.replicas) await replica.resume();
+  expect(json).toMatchObject({ key: { status: 'revoked' }, warning: expect.stringContaining('No replica') });
+});
+
 test('nothing is lost while the slot of the keys moves to another node, and afterwards', async () => {
   const key = await a.issueKey();
   const slot = await slotOf(RECORDS);

@@ -77,6 +77,29 @@ test('Redis and its Sentinels each have a password of their own in the address',
   }
 });
 
+test('48.3: a revocation is confirmed by a replica, and says so if there is none that could have it when it takes over', async () => {
+  const { here: gateway } = await start();
+  const [first, second] = [await gateway.issue(), await gateway.issue()];
+  expect((await gateway.admin('DELETE', `/api/keys/${first.keyId}`)).json).toMatchObject({ warning: null });
+  const primary = await group.primary();
+  const [replica = ''] = group.servers.filter((url) => url !== primary.url);
+  const { hostname, port } = new URL(primary.url);
+  const replicasAre = (count: number): Promise<void> =>
+    vi.waitFor(async () => {
+      const info = await withClient(primary.url, (client) => client.info('replication'));
+      expect(info).toContain(`connected_slaves:${count}`);
+    }, WITHIN);
+  await withClient(replica, (client) => client.replicaof('NO', 'ONE'));
+  try {
+    await replicasAre(0);
+    const { json } = await gateway.admin('DELETE', `/api/keys/${second.keyId}`);
+    expect(json).toMatchObject({ key: { status: 'revoked' }, warning: expect.stringContaining('No replica') });
+  } finally {
+    await withClient(replica, (client) => client.replicaof(hostname, port));
+    await replicasAre(1);
+  }
+});
+
 test('C8, R5: a primary that freezes is left for the new one, with all that it knew, and never returned to', async () => {
   const { here: a, there: b } = await start();
   const { keyId, token: key } = await a.issue({ perMinute: 1000 });

@@ -1,6 +1,6 @@
 /** `evalgate keys`: the registry of API keys. */
 import { type Command, Option } from 'commander';
-import type { IssuedKeyView, KeyView } from '../../operations/answers.ts';
+import type { ChangedKeyView, IssuedKeyView, KeyView } from '../../operations/answers.ts';
 import { ROUTES } from '../../operations/api.ts';
 import { UUID_PATTERN } from '../../domain/records.ts';
 import { canonicalSubnet } from '../../keys/client-address.ts';
@@ -59,15 +59,16 @@ function statusCommand(name: keyof typeof STATUSES | 'revoke', summary: string, 
   return oneKeyCommand(details === undefined ? texts : { ...texts, details }).action(
     async (id: string, _options, command: Command) => {
       const params = { keyId: id };
-      const key =
+      const { key, warning } =
         name === 'revoke'
           ? await revoke(command, id)
-          : (await callAdmin(command, ROUTES.editKey, { params, body: { status: STATUSES[name] } })).key;
+          : await callAdmin(command, ROUTES.editKey, { params, body: { status: STATUSES[name] } });
       const effect =
         name === 'revoke'
           ? `\n\nKey ${id} is refused from now on; by a gateway that cannot reach Redis, after keys.grace at the latest.`
           : '';
-      print(command, key, `${keyDetails(key)}${effect}`);
+      const doubt = warning === null ? '' : `\n\nWARNING: ${warning}`;
+      print(command, { ...key, warning }, `${keyDetails(key)}${effect}${doubt}`);
     },
   );
 }
@@ -316,8 +317,8 @@ function keyDetails(key: KeyView): string {
   return columns(keyRows(key));
 }
 
-async function revoke(command: Command, keyId: string): Promise<KeyView> {
-  return (await callAdmin(command, ROUTES.revokeKey, { params: { keyId } })).key;
+function revoke(command: Command, keyId: string): Promise<ChangedKeyView> {
+  return callAdmin(command, ROUTES.revokeKey, { params: { keyId } });
 }
 
 /**

@@ -370,15 +370,23 @@ export function Dialog({ title, close, children }) {
 }
 
 /**
- * A dialog that asks before a change, and closes when it is made. `word`: what has to be typed first.
- * @param {{ readonly title: string, readonly submit: string, readonly kind?: string, readonly word?: string, readonly run: () => Promise<void>, readonly close: () => void, readonly children?: Children }} props
+ * A dialog that asks before a change, and closes when it is made, or shows the warning in its answer. `word`: what has to be typed first.
+ * @param {{ readonly title: string, readonly submit: string, readonly kind?: string, readonly word?: string, readonly run: () => Promise<void | { readonly warning?: string | null }>, readonly close: () => void, readonly children?: Children }} props
  */
 export function Ask({ title, submit, kind = 'primary', word = '', run, close, children }) {
   const { typed, field } = useTexts({ word: '' });
+  const [warning, setWarning] = useState('');
   const runAndClose = async () => {
-    await run();
-    close();
+    const answer = await run();
+    if (typeof answer?.warning === 'string') setWarning(answer.warning);
+    else close();
   };
+  if (warning !== '') {
+    return html`<${Dialog} key="warning" title="Done, but look again later" close=${close}>
+      <p class="failure" role="alert">${warning}</p>
+      <div class="buttons">${button('Close', close)}</div>
+    <//>`;
+  }
   const cancel = button('Cancel', close);
   return html`<${Dialog} title=${title} close=${close}>
     <${Form} submit=${submit} kind=${kind} run=${runAndClose} isOff=${typed.word.trim() !== word} buttons=${cancel}>
