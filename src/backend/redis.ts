@@ -114,6 +114,7 @@ function openRegistry(
     graceMs: config.keys.graceMs,
     onLoss: () => health.update('keys'),
     onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken'),
+    onIdsRestored: (ids) => logger.error({ ids }, 'Redis had lost ids of keys: they are written anew from the keys'),
   });
 }
 

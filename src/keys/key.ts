@@ -106,7 +106,7 @@ type Optional<T> = { readonly [Name in keyof T]?: T[Name] | undefined };
 export interface EditedKey {
   readonly before: ApiKey;
   readonly after: ApiKey;
-  /** For a key that was ended: false if replicas are connected, and none has said in time that it has the change. */
+  /** For a key that was ended: false if a failover may undo it, because no replica has said in time that it has the change. */
   readonly isConfirmed: boolean | null;
 }
 
@@ -208,7 +208,8 @@ export interface KeyLoss {
 /** For operators, with the time in UTC. */
 export function lossText({ atMs, keys, left }: KeyLoss): string {
   const what = left === 0 ? 'its data' : 'keys';
-  return `Redis lost ${what} at ${new Date(atMs).toISOString().slice(11, 16)}; ${left === 1 ? '1 key' : `${left} keys`}, ${keys} before`;
+  const are = left === 1 ? 'is' : 'are';
+  return `Redis lost ${what} at ${new Date(atMs).toISOString().slice(11, 16)}; ${left} of ${keys === 1 ? '1 key' : `${keys} keys`} ${are} left`;
 }
 
 export const LOSS_ADVICE =

@@ -1,7 +1,7 @@
 /**
  * Keys in the state Redis, and the only commands that touch them. Names in the slot of the journal:
  * - `records`: a hash of SHA-256 to the key as JSON
- * - `ids`: a hash of keyId to SHA-256
+ * - `ids`: a hash of keyId to SHA-256; written anew from the records if it was lost
  * - `used`: a hash of SHA-256 to the time of the last use, Unix milliseconds
  * - `lost`: when keys were lost and how many, as JSON, until they are back or an operator knows of it
  *
@@ -10,7 +10,7 @@
 import { z } from 'zod';
 import type { EventOf } from '../journal/journal.ts';
 import type { RedisJournal } from '../journal/redis-journal.ts';
-import { journalScript, KEPT_EVENTS } from '../journal/scripts.ts';
+import { journalScript, KEPT_EVENTS, STREAM_KEY } from '../journal/scripts.ts';
 import type { Clock } from '../time/clock.ts';
 import type { RedisCommands } from '../redis/connection.ts';
 import type { RedisClient } from '../redis/open-connection.ts';
@@ -72,6 +72,20 @@ return position(1)
 `,
 );
 
+/**
+ * KEYS: ids, stream. ARGV: keyId and hash of each record. Adds the ids that are missing; XTRIM stands first for the same reason.
+ * Returns how many were missing.
+ */
+const ADD_IDS = defineScript(
+  'addIds',
+  `
+redis.call('XTRIM', KEYS[2], 'MAXLEN', '~', ${KEPT_EVENTS})
+local added = 0
+for i = 1, #ARGV, 2 do added = added + redis.call('HSETNX', KEYS[1], ARGV[i], ARGV[i + 1]) end
+return added
+`,
+);
+
 /** ARGV: hash and time of each use. A time never goes back, and a hash without a record gets none. */
 const RECORD_USES = defineScript(
   'noteUses',
@@ -94,6 +108,8 @@ export interface RedisDirectoryOptions {
   readonly clock: Clock;
   /** Called for each record that `list` leaves out. The message is private. */
   readonly onBrokenRecord: (error: RegistryUnavailableError) => void;
+  /** Called when Redis had lost so many ids of keys, which have been written anew. */
+  readonly onIdsRestored: (ids: number) => void;
 }
 
 /** Methods reject with RegistryUnavailableError if Redis does not answer, is out of memory, or a record is broken. */
@@ -101,12 +117,16 @@ export class RedisDirectory extends KeyDirectory {
   readonly #redis: RedisCommands;
   readonly #journal: RedisDirectoryOptions['journal'];
   readonly #onBrokenRecord: RedisDirectoryOptions['onBrokenRecord'];
+  readonly #onIdsRestored: RedisDirectoryOptions['onIdsRestored'];
+  /** How many records and ids there were after the ids were restored last: what is missing then has no record to be read from. */
+  #restoredTo: string | null = null;
 
-  constructor({ redis, journal, clock, onBrokenRecord }: RedisDirectoryOptions) {
+  constructor({ redis, journal, clock, onBrokenRecord, onIdsRestored }: RedisDirectoryOptions) {
     super(clock);
     this.#redis = redis;
     this.#journal = journal;
     this.#onBrokenRecord = onBrokenRecord;
+    this.#onIdsRestored = onIdsRestored;
   }
 
   protected async keyOf(hash: KeyHash): Promise<ApiKey | null> {
@@ -117,11 +137,10 @@ export class RedisDirectory extends KeyDirectory {
     ids: readonly string[],
     hashes: readonly KeyHash[] = [],
   ): Promise<ReadonlyMap<KeyHash, StoredKey>> {
-    const wanted = new Set(hashes);
-    for (const batch of batchesOf(ids)) {
-      const owners = await this.#run((client) => client.hmget(IDS, ...batch));
-      for (const hash of owners) if (hash !== null) wanted.add(hash);
-    }
+    let owners = await this.#ownersOf(ids);
+    // An id that is not listed may have been lost.
+    if (owners.includes(null) && (await this.#restoreIds())) owners = await this.#ownersOf(ids);
+    const wanted = new Set([...hashes, ...owners.filter((hash) => hash !== null)]);
     const found = new Map<KeyHash, StoredKey>();
     for (const batch of batchesOf([...wanted])) {
       for (const [hash, stored] of await this.#read(batch)) found.set(hash, stored);
@@ -148,12 +167,37 @@ export class RedisDirectory extends KeyDirectory {
     return loss;
   }
 
-  /** How many keys there are, and the loss that is noted. A key without a record is none, nor is one without an id. */
+  /** How many keys there are, and the loss that is noted. Ids that are lost alone are restored. */
   protected async count(): Promise<{ readonly known: number; readonly noted: KeyLoss | null }> {
-    const [records, ids, lost] = await this.#run((client) =>
-      Promise.all([client.hlen(RECORDS), client.hlen(IDS), client.get(LOST)]),
-    );
-    return { known: Math.min(records, ids), noted: parseLoss(lost) };
+    const [, known, lost] = await Promise.all([
+      // If it fails, the next count tries again.
+      this.#restoreIds().catch(() => false),
+      this.#run((client) => client.hlen(RECORDS)),
+      this.#run((client) => client.get(LOST)),
+    ]);
+    return { known, noted: parseLoss(lost) };
+  }
+
+  /** Writes the ids anew that Redis has lost, from the records. Returns whether there were any. */
+  async #restoreIds(): Promise<boolean> {
+    const [records, ids] = await this.#run((client) => Promise.all([client.hlen(RECORDS), client.hlen(IDS)]));
+    if (ids >= records || this.#restoredTo === `${records} ${ids}`) return false;
+    let restored = 0;
+    for await (const keys of this.pages()) {
+      const args = keys.flatMap(({ keyId, hash }) => [keyId, hash]);
+      const added = await answered(runScript(this.#redis, ADD_IDS, { keys: [IDS, STREAM_KEY], args }));
+      restored += Number(added);
+    }
+    // A record that can't be read has an id that nobody knows.
+    this.#restoredTo = `${records} ${ids + restored}`;
+    if (restored > 0) this.#onIdsRestored(restored);
+    return restored > 0;
+  }
+
+  async #ownersOf(ids: readonly string[]): Promise<readonly (KeyHash | null)[]> {
+    const owners: (KeyHash | null)[] = [];
+    for (const batch of batchesOf(ids)) owners.push(...(await this.#run((client) => client.hmget(IDS, ...batch))));
+    return owners;
   }
 
   /** Notes a loss for all processes and those to come; null to forget it. */

@@ -34,7 +34,7 @@ function changeRecord(key: string, from: string, to: string): Promise<unknown> {
 }
 
 const LOST =
-  /^degraded: Redis lost its data at \d\d:\d\d; 0 keys, 2 before; import a backup: `evalgate state import FILE`, or acknowledge/;
+  /^degraded: Redis lost its data at \d\d:\d\d; 0 of 2 keys are left; import a backup: `evalgate state import FILE`, or acknowledge/;
 const keyCounts = (gateway: TestGateway) => samplesOf(gateway, 'evalgate_keys');
 const OFFLINE = /^degraded: Redis cannot be asked: keys that it confirmed within 5m stay good/;
 const DEAF = /^degraded: changes may be missed: each key is confirmed at Redis before it is used/;
@@ -164,7 +164,6 @@ test('a loss that no gateway has lived through is known by the cache Redis, if t
 
 test.each<[string, lose: (client: TestClient, hash: string) => Promise<unknown>, left: number]>([
   ['their records', (client) => client.del('evalgate:{keys}:records'), 0],
-  ['their ids', (client) => client.del('evalgate:{keys}:ids'), 0],
   ['all but its journal', (client) => client.del('evalgate:{keys}:records', 'evalgate:{keys}:ids'), 0],
   ['the record of one', (client, hash) => client.hdel('evalgate:{keys}:records', hash), 1],
 ])('a Redis that evicts or loses of the keys %s is reported, whatever else it kept', async (_what, lose, left) => {
@@ -173,30 +172,62 @@ test.each<[string, lose: (client: TestClient, hash: string) => Promise<unknown>,
   await vi.waitFor(async () => expect(await keyCounts(gateway)).toMatchObject({ evalgate_keys: 2 }), WITHIN);
   await withClient(redis.url, (client) => lose(client, hashToken(first)));
   const what = left === 0 ? 'its data' : 'keys';
-  await keysAre(gateway, new RegExp(`^degraded: Redis lost ${what} at \\d\\d:\\d\\d; ${left} keys?, 2 before; import`));
+  await keysAre(
+    gateway,
+    new RegExp(`^degraded: Redis lost ${what} at \\d\\d:\\d\\d; ${left} of 2 keys (?:is|are) left; import`),
+  );
   expect(await keyCounts(gateway)).toEqual({ evalgate_keys: left, evalgate_keys_lost: 2 - left });
 });
 
-test.skipIf(!isOneServer)('a revocation that no replica has confirmed says so in the audit', async () => {
+test('ids of keys that Redis alone has lost are written anew, also by a revocation or an import that needs them', async () => {
   const gateway = await one();
-  const [alone, replicated] = [await gateway.issue(), await gateway.issue()];
-  await gateway.admin('DELETE', `/api/keys/${alone.keyId}`);
-  expect((await auditOf(gateway))[0]).toMatchObject({ action: 'key.revoke', to: { status: 'revoked' } });
-  // A replica that takes everything and confirms nothing.
-  const { hostname, port } = new URL(redis.url);
-  const replica = connect({ host: hostname, port: Number(port) });
-  onTestFinished(() => void replica.destroy());
-  replica.resume().write('SYNC\r\n');
+  const [first, second] = [await gateway.issue(), await gateway.issue()];
+  const lose = (): Promise<unknown> => withClient(redis.url, (client) => client.del('evalgate:{keys}:ids'));
+  await lose();
+  expect((await gateway.admin('DELETE', `/api/keys/${first.keyId}`)).status).toBe(200);
+  expect(await use(gateway, first.token)).toBe(403);
+  const exported = (await runCli(['keys', 'export', '--admin', gateway.adminUrl])).stdout;
+  await lose();
+  await runCli(['keys', 'import', '-', '--admin', gateway.adminUrl], { stdin: exported });
+  expect((await gateway.admin('GET', `/api/keys/${second.keyId}`)).status).toBe(200);
+  await lose();
   await vi.waitFor(
-    async () =>
-      expect(await withClient(redis.url, (client) => client.info('replication'))).toContain('connected_slaves:1'),
+    async () => expect(await withClient(redis.url, (client) => client.hlen('evalgate:{keys}:ids'))).toBe(2),
     WITHIN,
   );
-  const to = { status: 'revoked', replicas: 'none has confirmed it' };
-  await gateway.admin('DELETE', `/api/keys/${replicated.keyId}`);
-  expect((await auditOf(gateway))[0]).toMatchObject({ action: 'key.revoke', to });
-  expect(await use(gateway, replicated.token)).toBe(403);
+  expect(gateway.logLines.join('')).toContain('Redis had lost ids of keys: they are written anew from the keys');
+  expect(await dependency(gateway, 'keys')).toBe('ok: changes arrive');
+  expect(await keyCounts(gateway)).toEqual({ evalgate_keys: 2, evalgate_keys_lost: 0 });
 });
+
+const UNCONFIRMED = /No replica of Redis has confirmed it: a failover now may undo it/;
+
+test.skipIf(!isOneServer)(
+  'a revocation that no replica has confirmed says so to whoever made it, in the log and in the audit',
+  async () => {
+    const gateway = await one();
+    const [alone, replicated] = [await gateway.issue(), await gateway.issue()];
+    const { json } = await gateway.admin('DELETE', `/api/keys/${alone.keyId}`);
+    expect(json).toMatchObject({ key: { status: 'revoked' }, warning: null });
+    expect((await auditOf(gateway))[0]).toMatchObject({ action: 'key.revoke', to: { status: 'revoked' } });
+    // A replica that takes everything and confirms nothing.
+    const { hostname, port } = new URL(redis.url);
+    const replica = connect({ host: hostname, port: Number(port) });
+    onTestFinished(() => void replica.destroy());
+    replica.resume().write('SYNC\r\n');
+    await vi.waitFor(
+      async () =>
+        expect(await withClient(redis.url, (client) => client.info('replication'))).toContain('connected_slaves:1'),
+      WITHIN,
+    );
+    const to = { status: 'revoked', replicas: 'none has confirmed it' };
+    const { status, stdout } = await runCli(['keys', 'revoke', replicated.keyId, '--admin', gateway.adminUrl]);
+    expect([status, stdout]).toEqual([0, expect.stringMatching(UNCONFIRMED)]);
+    expect(gateway.logLines.join('')).toMatch(UNCONFIRMED);
+    expect((await auditOf(gateway))[0]).toMatchObject({ action: 'key.revoke', to });
+    expect(await use(gateway, replicated.token)).toBe(403);
+  },
+);
 
 test('a Redis that evicts the requests of a quota is named in the log', async () => {
   const gateway = await one();
