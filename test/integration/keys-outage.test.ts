@@ -179,18 +179,19 @@ test.each<[string, lose: (client: TestClient, hash: string) => Promise<unknown>,
   expect(await keyCounts(gateway)).toEqual({ evalgate_keys: left, evalgate_keys_lost: 2 - left });
 });
 
+const loseIds = (): Promise<unknown> => withClient(redis.url, (client) => client.del('evalgate:{keys}:ids'));
+
 test('ids of keys that Redis alone has lost are written anew, also by a revocation or an import that needs them', async () => {
   const gateway = await one();
   const [first, second] = [await gateway.issue(), await gateway.issue()];
-  const lose = (): Promise<unknown> => withClient(redis.url, (client) => client.del('evalgate:{keys}:ids'));
-  await lose();
+  await loseIds();
   expect((await gateway.admin('DELETE', `/api/keys/${first.keyId}`)).status).toBe(200);
   expect(await use(gateway, first.token)).toBe(403);
   const exported = (await runCli(['keys', 'export', '--admin', gateway.adminUrl])).stdout;
-  await lose();
+  await loseIds();
   await runCli(['keys', 'import', '-', '--admin', gateway.adminUrl], { stdin: exported });
   expect((await gateway.admin('GET', `/api/keys/${second.keyId}`)).status).toBe(200);
-  await lose();
+  await loseIds();
   await vi.waitFor(
     async () => expect(await withClient(redis.url, (client) => client.hlen('evalgate:{keys}:ids'))).toBe(2),
     WITHIN,
