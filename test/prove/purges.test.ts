@@ -140,13 +140,12 @@ const CHUNK = 1000;
  */
 async function fill({ fleet }: World): Promise<void> {
   await withClient(fleet.redis.url, async (client) => {
-    const names = await namesIn(client, `evalgate:{cache-*evaluation*${ID}*}`);
-    const name = names.find((one) => one.includes('}:copy-')) ?? '';
+    const [name = ''] = await namesIn(client, `evalgate:{cache-*evaluation*${ID}*}:copy-*`);
     const meta = await client.hget(name, 'meta');
     if (meta === null) throw new Error(`Redis holds no entry of ${ID}.`);
-    const prefix = name.slice(0, name.lastIndexOf('}')).concat('_');
+    const [tag = '', part = ''] = name.split('}');
     for (let first = 0; first < ENTRIES; first += CHUNK) {
-      const copies = Array.from({ length: Math.min(CHUNK, ENTRIES - first) }, (_, i) => `${prefix}${first + i}}`);
+      const copies = Array.from({ length: Math.min(CHUNK, ENTRIES - first) }, (_, i) => `${tag}_${first + i}}${part}`);
       await Promise.all(copies.map((copy) => client.hset(copy, { meta, body: '' })));
     }
   });
