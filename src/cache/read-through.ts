@@ -223,8 +223,9 @@ export class ReadThrough implements Cache {
 
   #serveLanding<T>(miss: Miss<T>, { served, from, isKept }: Landing, flight: Flight<Landing>): CacheRead<T> | Known<T> {
     const { request, reason } = miss;
-    if (from === 'memory' || from === 'redis') {
-      const copy = assess(request, served, from, this.#options);
+    const tier = from === 'elsewhere' && this.#wasThere(miss, served) ? 'redis' : from;
+    if (tier === 'memory' || tier === 'redis') {
+      const copy = assess(request, served, tier, this.#options);
       if (copy !== null) return this.#knownBy(miss, copy, Math.max(miss.seenAtMs ?? 0, served.entry.requestedAtMs));
     }
     if (!isOfKind(request, served))
@@ -232,6 +233,14 @@ export class ReadThrough implements Cache {
     const outcome = from === 'store' && flight.startedByCaller ? 'miss' : 'collapsed';
     const forward = miss.previous === null || miss.previous.state === 'purged' ? 'uri-miss' : 'stale';
     return this.#serve(miss, served, { outcome, tier: null, isKept, reason, forward });
+  }
+
+  /**
+   * Whether another process had brought the answer before this read began: it joined a flight that was about to find it in
+   * Redis, and has not waited for the store. By the clocks of two processes: it only decides how the read is reported.
+   */
+  #wasThere<T>({ startedMicros }: Miss<T>, { receivedAtMs }: StoredEntry): boolean {
+    return receivedAtMs < this.#options.clock.nowMs() - this.#sinceMs(startedMicros);
   }
 
   #serveCopy<T>(read: Read<T>, copy: CachedCopy<T>, reason: MissReason | null): CacheRead<T> {

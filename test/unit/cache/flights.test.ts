@@ -16,6 +16,7 @@ const C = '33333333-3333-4333-8333-333333333333';
 const SECOND = 1000;
 const STALE_MS = 20 * 60 * SECOND;
 const NOT_FOUND_MS = 15 * SECOND;
+const FRESH_MS = 300 * SECOND;
 const DOWN = new StoreError('unreachable', 'the store is down', { retryAfterMs: 7000 });
 /** A copy is never fresh, and usable for 1.5 s if the store fails. */
 const SOON_OVER = { freshMs: 0, staleMs: 0, errorMs: 1500 };
@@ -450,6 +451,23 @@ describe('leaders that do not end as they should', () => {
     there.shared.answers = null;
     await world.settle();
     expect(follower).toMatchObject({ what: 'A title', outcome: 'collapsed' });
+  });
+
+  test('a reader who comes when the end of a renewal elsewhere is known has not waited for the store', async () => {
+    await fill(here, A);
+    await readAll([there, aReader(A)]);
+    await world.time.advance(FRESH_MS + SECOND);
+    await readAll([here, aReader(A)], [there, aReader(A)]);
+    there.shared.answers = [];
+    await world.calls.at(-1)?.found(A, 'New');
+    await world.time.advance(1);
+    const [late] = await readAll([there, aReader(A)]);
+    expect(late?.what).toBe('waits');
+    for (const { arrive } of there.shared.answers.splice(0)) arrive();
+    there.shared.answers = null;
+    await world.settle();
+    expect(late).toMatchObject({ what: 'New', outcome: 'hit' });
+    expect(world.calls).toHaveLength(2);
   });
 
   test('an answer that came between the look and the lease is found with the question for it', async () => {
