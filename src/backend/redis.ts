@@ -25,6 +25,7 @@ import { RedisLink, type RedisRole } from '../redis/connection.ts';
 import { Instances } from '../redis/instances.ts';
 import { StartError } from '../server/server.ts';
 import { redisCommandHook } from '../telemetry/hooks.ts';
+import { Eviction } from '../telemetry/eviction.ts';
 import { RedisHealth, type TrackedRedis } from '../telemetry/redis-health.ts';
 import { warnOfOtherStores, warnOfRedis } from '../telemetry/redis-warnings.ts';
 import { createRedisCallRate } from '../upstream/call-rate.ts';
@@ -43,11 +44,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   const [state, cacheLink] = openLinks(options, { url, cacheUrl: isOne ? null : cacheUrl });
   const audit = new Audit({ link: state, clock, sink: auditLog(logger) });
   const cipher = new RecordCipher(config.cache.encryptionKeys);
-  const instances = new Instances({
-    link: state,
-    about: instanceInfo(options),
-    atLeast: config.server.workers,
-  });
+  const instances = new Instances({ link: state, about: instanceInfo(options), atLeast: config.server.workers });
   const self = instances.id;
   const { journal, bridge, maintenance } = openJournal(options, state, instances);
   const processes = (): number => instances.count();
@@ -67,7 +64,9 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   const stats = new Stats(clock, { ...ofProcess, siblings: workers === null ? null : () => workers.counts() });
   const sweep = sweepPurges(options, cache, instances);
   const secrets = followSecrets(options, { state, cache: cacheLink, cipher });
-  redis.track({ ...tracked(config, instances), links: [state, cacheLink], registry, ...secrets });
+  const eviction = watchEviction(options, state, isOne);
+  redis.track({ ...tracked(config, instances), links: [state, cacheLink], registry, eviction, ...secrets });
+  const parts = [eviction, sweep, bridge, cache, registry, quota, whatIf, stats, instances, journal, state, cacheLink];
   return {
     keys: overlayLookup(transientKeys, registry),
     registry,
@@ -88,11 +87,17 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     instances,
     fleet: (answer) => new RedisFleet({ link: state, instances, timers, answer }),
     redis,
-    close: async () => {
-      const parts = [sweep, bridge, cache, registry, quota, whatIf, stats, instances, journal, state, cacheLink];
-      for (const part of parts) await part.close();
-    },
+    close: () => closeAll(parts),
   };
+}
+
+/** In this order. */
+async function closeAll(parts: readonly { readonly close: () => Promise<void> | void }[]): Promise<void> {
+  for (const part of parts) await part.close();
+}
+
+function watchEviction({ health, timers }: BackendOptions, link: RedisLink, isOne: boolean): Eviction {
+  return new Eviction({ link, use: isOne ? 'both' : 'state', timers, onChange: () => health.update() });
 }
 
 function openJournal({ maintenance, clock, timers, logger }: BackendOptions, link: RedisLink, instances: Instances) {

@@ -208,7 +208,7 @@ export interface KeyLoss {
 /** For operators, with the time in UTC. */
 export function lossText({ atMs, keys, left }: KeyLoss): string {
   const what = left === 0 ? 'its data' : 'keys';
-  const are = left === 1 ? 'is' : 'are';
+  const are = left === 1 || keys === 1 ? 'is' : 'are';
   return `Redis lost ${what} at ${new Date(atMs).toISOString().slice(11, 16)}; ${left} of ${keys === 1 ? '1 key' : `${keys} keys`} ${are} left`;
 }
 

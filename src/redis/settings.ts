@@ -20,8 +20,8 @@ export type RedisSettings = ReturnType<typeof settingsOf>;
 /** The kind that its address names. */
 type RedisKind = RedisAddress['kind'];
 
-interface RedisFault {
-  readonly about: 'version' | 'mode' | 'replicas' | 'memory' | 'persistence';
+export interface RedisFault {
+  readonly about: 'version' | 'mode' | 'replicas' | 'eviction' | 'memory' | 'persistence';
   /** `fail`: evalgate does not work there, or loses what it must keep. `warn`: it can be lived with. */
   readonly severity: 'fail' | 'warn';
   /** Follows a name: `may drop API keys ...`. */
@@ -43,7 +43,7 @@ export interface RedisPurpose {
 export function redisFaults(settings: RedisSettings, purpose: RedisPurpose): readonly RedisFault[] {
   const { use, kind = 'single' } = purpose;
   const ofState = use === 'cache' ? [] : [replicasFault(settings, kind), persistenceFault(settings)];
-  const memory = use === 'cache' ? cacheMemoryFault(settings) : stateMemoryFault(settings, purpose);
+  const memory = use === 'cache' ? cacheMemoryFault(settings) : stateMemoryFault(settings, { ...purpose, use });
   return [versionFault(settings), modeFault(settings, kind), memory, ...ofState].filter((fault) => fault !== null);
 }
 
@@ -87,29 +87,38 @@ function replicasFault({ replicas, isReplica }: RedisSettings, kind: RedisKind):
   return warning('replicas', finding, 'Add a replica, or bring back the one that it had.');
 }
 
+const OWN_CACHE = 'give the response cache a Redis of its own with REDIS_CACHE_URL, which may evict';
+
+/** The fault of a state Redis that evicts; null if it does not, or its policy is not known. */
+export function evictionFault(policy: string | null, use: 'state' | 'both'): RedisFault | null {
+  const noeviction = toSet('maxmemory-policy noeviction');
+  const remedy = use === 'both' ? `${noeviction} And ${OWN_CACHE}.` : noeviction;
+  const whenFull = `when its memory is full (maxmemory-policy ${policy})`;
+  if (policy?.startsWith('allkeys-') === true) return failure('eviction', `may drop API keys ${whenFull}`, remedy);
+  if (policy?.startsWith('volatile-') === true)
+    return warning('eviction', `may forget the use of rate limits ${whenFull}`, remedy);
+  return null;
+}
+
 function stateMemoryFault(
   { evictionPolicy, maxMemoryBytes, usedMemoryBytes }: RedisSettings,
-  { use, hasCacheBudget = false }: RedisPurpose,
+  { use, hasCacheBudget = false }: Omit<RedisPurpose, 'use'> & { readonly use: 'state' | 'both' },
 ): RedisFault | null {
-  const own = 'give the response cache a Redis of its own with REDIS_CACHE_URL, which may evict';
-  const noeviction = toSet('maxmemory-policy noeviction');
-  const remedy = use === 'both' ? `${noeviction} And ${own}.` : noeviction;
-  const whenFull = `when its memory is full (maxmemory-policy ${evictionPolicy})`;
-  if (evictionPolicy?.startsWith('allkeys-') === true) {
-    return failure('memory', `may drop API keys ${whenFull}`, remedy);
-  }
-  if (evictionPolicy?.startsWith('volatile-') === true) {
-    return warning('memory', `may forget the use of rate limits ${whenFull}`, remedy);
-  }
+  const eviction = evictionFault(evictionPolicy, use);
+  if (eviction !== null) return eviction;
   if (use === 'both' && maxMemoryBytes === 0 && !hasCacheBudget) {
     const finding = 'has no memory limit (maxmemory 0), and cached answers may take what keys and limits need';
-    const limits = `Set maxmemory there, a tenth of which the cache leaves free; or cache.redis to what the cache may use; or ${own}.`;
+    const limits = `Set maxmemory there, a tenth of which the cache leaves free; or cache.redis to what the cache may use; or ${OWN_CACHE}.`;
     return warning('memory', finding, limits);
   }
   const share = maxMemoryBytes && usedMemoryBytes !== null ? usedMemoryBytes / maxMemoryBytes : 0;
   if (share <= NEARLY_FULL) return null;
   const finding = `has ${Math.round(share * 100)} % of its maxmemory in use, and refuses all changes once it is full`;
-  return warning('memory', finding, use === 'both' ? `Raise maxmemory there, or ${own}.` : 'Raise maxmemory there.');
+  return warning(
+    'memory',
+    finding,
+    use === 'both' ? `Raise maxmemory there, or ${OWN_CACHE}.` : 'Raise maxmemory there.',
+  );
 }
 
 function cacheMemoryFault({ evictionPolicy, maxMemoryBytes }: RedisSettings): RedisFault | null {

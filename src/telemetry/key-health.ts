@@ -11,6 +11,8 @@ export interface KeysReading {
   /** Why it takes no changes although it answers; null if it takes them. */
   readonly refusal: (Refusal & { readonly kind: 'full' | 'read-only' }) | null;
   readonly loss: KeyLoss | null;
+  /** The policy by which Redis may have evicted keys; null if it evicts none, as far as is known. */
+  readonly evictionPolicy: string | null;
   /** Since when it does not answer; null if it has confirmed no key before. */
   readonly disconnectedAtMs: number | null;
   readonly nowMs: number;
@@ -29,7 +31,13 @@ export function keysState(reading: KeysReading): DependencyState {
   }
   if (loss !== null && !loss.isAcknowledged) {
     const which = loss.left === 0 ? 'all' : 'some';
-    return degraded(`keys: Redis lost ${which} of them, and consumers get 401`, `${lossText(loss)}; ${LOSS_ADVICE}`, {
+    const { evictionPolicy } = reading;
+    const cause =
+      evictionPolicy === null
+        ? ''
+        : `; it has probably evicted them (maxmemory-policy ${evictionPolicy}): set noeviction there first`;
+    const detail = `${lossText(loss)}${cause}; ${LOSS_ADVICE}`;
+    return degraded(`keys: Redis lost ${which} of them, and consumers get 401`, detail, {
       isCritical: true,
       sinceMs: loss.atMs,
       overMessage: 'keys: there are some again, or an operator knows of the loss',

@@ -12,6 +12,7 @@ import { replyCode } from '../redis/errors.ts';
 import { readRedisMemory, type RedisMemory } from '../redis/memory.ts';
 import type { Refusal } from '../redis/refusal.ts';
 import { degraded, type DependencyState, type Health } from './health.ts';
+import type { Eviction } from './eviction.ts';
 import { keysState } from './key-health.ts';
 import { systemCode } from '../log/error.ts';
 
@@ -51,8 +52,9 @@ export interface TrackedRedis {
   readonly clockAheadMs: () => number;
   /** How long a key that Redis has confirmed stays good without it. */
   readonly graceMs: number;
-  /** Knows whether all keys were lost. */
+  /** Knows whether keys were lost. */
   readonly registry: Pick<KeyDirectory, 'census'>;
+  readonly eviction: Pick<Eviction, 'state' | 'losesKeys'>;
   /** How cached records are protected there. */
   readonly protection: () => string;
   /** Whether there are demo keys, which are in memory and let in whatever Redis does. */
@@ -187,6 +189,8 @@ export class RedisHealth {
     health.add({ name: 'clock', okMessage: agreesAgain, check: () => this.#checkClock(redis.clockAheadMs()) });
     const heardAgain = 'keys: changes arrive again';
     health.add({ name: 'keys', okMessage: heardAgain, check: () => this.#checkKeys(redis) });
+    const evictsNothing = 'Redis evicts nothing any more';
+    health.add({ name: 'eviction', okMessage: evictsNothing, check: () => redis.eviction.state() });
   }
 
   /** As known without asking. */
@@ -316,12 +320,13 @@ export class RedisHealth {
     return degraded(message, `Redis does not decide: this process goes on ${share}`, { fields });
   }
 
-  #checkKeys({ registry, ...redis }: TrackedRedis): DependencyState {
+  #checkKeys({ registry, eviction, ...redis }: TrackedRedis): DependencyState {
     return keysState({
       ...redis,
       connectivity: this.#connectivity.state,
       refusal: this.#refusal,
       loss: registry.census().loss,
+      evictionPolicy: eviction.losesKeys,
       disconnectedAtMs: this.#hadAnswered ? this.#disconnectedAtMs : null,
       nowMs: this.#options.clock.nowMs(),
     });

@@ -23,7 +23,9 @@ export function warnOfRedis({ state, cache, hasCacheBudget, logger }: WarningOpt
     for (const server of state.servers()) {
       const where = state.kind === 'cluster' ? `The node ${server.name} of REDIS_URL` : 'The Redis of REDIS_URL';
       const purpose = { use: cache === null ? 'both' : 'state', kind: state.kind, hasCacheBudget } as const;
-      for (const { finding, remedy } of redisFaults(await readRedisSettings(server), purpose)) {
+      for (const { about, finding, remedy } of redisFaults(await readRedisSettings(server), purpose)) {
+        // A dependency of its own (eviction.ts), since it can be set later.
+        if (about === 'eviction') continue;
         logger.warn(`${where} ${finding}. ${remedy}`);
       }
     }

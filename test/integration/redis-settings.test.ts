@@ -2,10 +2,11 @@
 import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
 import { fileOf } from '../support/files.ts';
-import { linesOf } from '../support/admin.ts';
+import { linesOf, readinessOf, samplesOf } from '../support/admin.ts';
+import { HurriedTimers } from '../support/hurried-timers.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { forFile, forTest } from '../support/opened.ts';
-import { redisIsWell, WITHIN } from '../support/world.ts';
+import { dependency, redisIsWell, WITHIN } from '../support/world.ts';
 import { connectWhenUp } from '../support/redis/client.ts';
 import { startRedis } from '../support/redis.ts';
 
@@ -39,10 +40,6 @@ const toSet = (line: string): string =>
 
 describe('a gateway warns once of a Redis', () => {
   test.each([
-    [
-      { 'maxmemory-policy': 'allkeys-lru' },
-      `may drop API keys when its memory is full (maxmemory-policy allkeys-lru). ${toSet('maxmemory-policy noeviction')} And ${OWN}`,
-    ],
     [{ appendonly: 'no' }, `loses all API keys when it restarts: it saves nothing. ${toSet('appendonly yes')}`],
   ])('that is set as %j', async (settings, warning) => {
     await set(settings);
@@ -69,8 +66,8 @@ describe('a gateway warns once of a Redis', () => {
     await client.acl('SETUSER', 'hosted', 'on', '>secret', '~*', '&*', '+@all', '-config');
     const running = await start({ REDIS_URL: redis.url.replace('redis://', 'redis://hosted:secret@') });
     await redisIsWell(running);
-    await vi.waitFor(() => expect(warnings(running)).toHaveLength(1), WITHIN);
-    expect(warnings(running)[0]).toContain('may drop API keys');
+    await vi.waitFor(() => expect(running.logLines.join('')).toContain('may drop API keys'), WITHIN);
+    expect(warnings(running)).toEqual([]);
     expect(running.logLines.join('')).not.toContain('secret');
   });
 
@@ -79,12 +76,67 @@ describe('a gateway warns once of a Redis', () => {
     await redisIsWell(running);
     expect(warnings(running)).toEqual([]);
   });
+});
 
-  test('that holds state alone: with nothing to say of the cache', async () => {
+const detailOf = (running: TestGateway) => dependency(running, 'eviction');
+
+describe('a state Redis that may evict is a trouble of its own', () => {
+  const ofKeys = 'degraded: Redis may drop API keys when its memory is full (maxmemory-policy allkeys-lru). ';
+
+  test('from the moment on when it is set so, until it is not', async () => {
+    const timers = new HurriedTimers();
+    const running = await forTest(startTestGateway({ env: { REDIS_URL: redis.url }, timers }));
+    await vi.waitFor(
+      async () => expect(await detailOf(running)).toBe('ok: Redis evicts nothing (maxmemory-policy noeviction)'),
+      WITHIN,
+    );
+    await set({ 'maxmemory-policy': 'allkeys-lru' });
+    await vi.waitFor(async () => {
+      timers.elapse(10_000);
+      expect(await detailOf(running)).toBe(`${ofKeys}${toSet('maxmemory-policy noeviction')} And ${OWN}`);
+    }, WITHIN);
+    expect(await samplesOf(running, 'evalgate_dependency_up{dependency="eviction"')).toEqual({
+      'evalgate_dependency_up{dependency="eviction"}': 0,
+    });
+    expect(await dependency(running, 'redis-state')).toMatch(/^ok/);
+    expect((await readinessOf(running)).status).toBe('ready');
+    await set({ 'maxmemory-policy': 'volatile-ttl' });
+    await vi.waitFor(async () => {
+      timers.elapse(10_000);
+      expect(await detailOf(running)).toMatch(/^degraded: Redis may forget the use of rate limits /);
+    }, WITHIN);
+    await set({ 'maxmemory-policy': 'noeviction' });
+    await vi.waitFor(async () => {
+      timers.elapse(10_000);
+      expect(await detailOf(running)).toMatch(/^ok: /);
+    }, WITHIN);
+    const lines = linesOf(running).map(({ msg }) => msg);
+    expect(lines).toContain('Redis may drop API keys when its memory is full (maxmemory-policy allkeys-lru)');
+    expect(lines).toContain('Redis evicts nothing any more');
+  });
+
+  test('with nothing to say of the cache if that has another one, and named as the cause when keys are lost', async () => {
     await set({ 'maxmemory-policy': 'allkeys-lru' });
     const running = await start({ REDIS_URL: `${redis.url}/2`, REDIS_CACHE_URL: `${redis.url}/3` });
-    await vi.waitFor(() => expect(warnings(running)).toHaveLength(1), WITHIN);
-    expect(warnings(running)[0]).not.toContain('REDIS_CACHE_URL');
+    await vi.waitFor(
+      async () => expect(await detailOf(running)).toBe(`${ofKeys}${toSet('maxmemory-policy noeviction')}`),
+      WITHIN,
+    );
+    await running.issueKey();
+    await vi.waitFor(
+      async () => expect(await samplesOf(running, 'evalgate_keys')).toMatchObject({ evalgate_keys: 1 }),
+      WITHIN,
+    );
+    await client.select(2);
+    await client.del('evalgate:{keys}:records');
+    await client.select(0);
+    await vi.waitFor(
+      async () =>
+        expect(await dependency(running, 'keys')).toMatch(
+          /^degraded: Redis lost its data at \d\d:\d\d; 0 of 1 key is left; it has probably evicted them \(maxmemory-policy allkeys-lru\): set noeviction there first; import/,
+        ),
+      WITHIN,
+    );
   });
 });
 

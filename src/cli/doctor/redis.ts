@@ -223,7 +223,7 @@ function checkSettings(settings: RedisSettings | null, role: RedisRole, purpose:
   const isSound = (about: string): boolean => faults.every((fault) => fault.about !== about);
   return [
     ...faults.map(({ severity, finding, remedy }) => checks[severity](finding, remedy)),
-    ...(isSound('memory') ? [memory] : []),
+    ...(isSound('eviction') && isSound('memory') ? [memory] : []),
     ...(role === 'state' && isSound('persistence') ? [persistence] : []),
   ];
 }

@@ -16,6 +16,7 @@ const TRACKED = {
   graceMs: 600_000,
   hasDemoKeys: false,
   registry: { census: () => ({ known: null, loss: null }) },
+  eviction: { state: () => ({ status: 'ok', detail: '' }) as const, losesKeys: null },
 };
 
 function start(): { readonly redis: RedisHealth; readonly words: () => readonly string[] } {
