@@ -2,7 +2,7 @@
  * Columns: rows of cells, one of which holds the words, and another a time or a speaker. A header says which, or the cells
  * show it: times that do not go back, names that are few and recur.
  */
-import { type Body, Measure, type Reading } from './form.ts';
+import { type Body, explainsMost, Measure, type Reading } from './form.ts';
 import { Lines, skipFormatCharacters } from './lines.ts';
 import { looksLikeName, NameCounts } from './names.ts';
 import { Pace, type Slices } from './slices.ts';
@@ -62,7 +62,7 @@ const MAX_LINES_ABOVE = 12;
 const MAX_UNITS_ABOVE = 50_000;
 
 /** How the body reads as a table; null if it is none. */
-export function* readColumns({ text, lineCount }: Body): Slices<Reading | null> {
+export function* readColumns({ text }: Body): Slices<Reading | null> {
   const lines = new Lines(text);
   for (let above = 0; above < MAX_LINES_ABOVE && lines.start < MAX_UNITS_ABOVE && lines.advance();) {
     if (lines.isBlank) continue;
@@ -74,7 +74,7 @@ export function* readColumns({ text, lineCount }: Body): Slices<Reading | null> 
       yield;
       if (layout === null) continue;
       const reading = yield* readRows(text, start, layout);
-      if ((reading.explained + above) * 2 > lineCount) return reading;
+      if (explainsMost(reading)) return reading;
     }
     above += 1;
   }
@@ -183,7 +183,10 @@ function* readRows(text: string, start: number, layout: Layout): Slices<Reading>
   const above = new Lines(text.slice(0, start));
   while (above.advance()) {
     if (above.isBlank) writer.blank(above.start, above.end);
-    else writer.words(above.start, above.end);
+    else {
+      measure.mark();
+      writer.words(above.start, above.end);
+    }
   }
   while (rows.advance()) {
     if (pace.isDue(rows.end)) yield;
@@ -210,5 +213,6 @@ function* readRows(text: string, start: number, layout: Layout): Slices<Reading>
     }
     isHeader = false;
   }
-  return { transcript: writer.finish('columns', shapeOf(layout)), explained: measure.explained(true) };
+  const transcript = writer.finish('columns', shapeOf(layout));
+  return { transcript, explained: measure.explained(true), lines: measure.lines };
 }

@@ -15,8 +15,8 @@ const ATTRIBUTES = String.raw`(?:[.\t\n\f\r ][^<>]{0,${MAX_TAG_UNITS}})?`;
 const COMMON_TAG = new RegExp(String.raw`</?(?:[ibuvc]|font)${ATTRIBUTES}>`, 'iy');
 const WEBVTT_TAG = new RegExp(String.raw`<(?:/?(?:[ibuvc]|font|ruby|rt|lang)${ATTRIBUTES}|\d+:[\d:.]{1,20})>`, 'iy');
 const OVERRIDE = /\{\\[^{}\r\n]{0,200}\}/y;
-const VOICE_TAG = /^<v(?:\.[^\t\n\f\r ]*)?[\t\n\f\r ]/;
-const WHITE_SPACE = /[\t\n\f\r ]+/;
+const VOICE_TAG = new RegExp(String.raw`<v(?:\.[^\t\n\f\r ]{0,${MAX_TAG_UNITS}})?[\t\n\f\r ]`, 'iy');
+const WHITE_SPACE = /[\t\n\f\r ]+/g;
 
 /** Whether character references are decoded and all tags of WebVTT known, or only the tags that all cues share. */
 export type Markup = 'webvtt' | 'common';
@@ -40,42 +40,41 @@ export function* cueTextSlices(payload: string, markup: Markup): Slices<string> 
     const end = matchEnd(isTag ? tag : OVERRIDE, payload, mark, payload.length);
     position = end ?? mark + 1;
     if (end === null) continue;
-    if (runStart < mark) yield* addDecoded(pieces, payload.slice(runStart, mark), markup);
-    if (isTag) addVoice(pieces, payload.slice(mark, end - 1), markup);
+    if (mark - runStart > STRIDE) yield* addLong(pieces, payload.slice(runStart, mark), markup);
+    else if (runStart < mark) pieces.add(decode(payload.slice(runStart, mark), markup));
+    const name = isTag ? voiceOf(payload, mark, end, markup) : '';
+    if (name !== '') {
+      pieces.endLine();
+      pieces.add(`${name}: `);
+    }
     runStart = end;
   }
-  yield* addDecoded(pieces, payload.slice(runStart), markup);
+  yield* addLong(pieces, payload.slice(runStart), markup);
   return pieces.toString();
 }
 
-/** Adds a run of text without tags. A long run is decoded in parts, which cut no reference and no CR LF in two. */
-function* addDecoded(pieces: Pieces, run: string, markup: Markup): Slices<void> {
+/** Adds a run of text without tags, decoded in parts, which cut no reference and no CR LF in two. */
+function* addLong(pieces: Pieces, run: string, markup: Markup): Slices<void> {
   const encoded = markup === 'webvtt' ? /[&\r]/g : /\r/g;
   for (let start = 0; start < run.length;) {
-    encoded.lastIndex = start;
-    const isPlain = !encoded.test(run);
     encoded.lastIndex = start + STRIDE;
-    const end = isPlain ? run.length : (encoded.exec(run)?.index ?? run.length);
-    const part = run.slice(start, end);
-    pieces.add(isPlain ? part : decode(part, markup));
+    const end = encoded.exec(run)?.index ?? run.length;
+    pieces.add(decode(run.slice(start, end), markup));
     start = end;
     if (start < run.length) yield;
   }
 }
 
 function decode(text: string, markup: Markup): string {
-  const lines = text.replaceAll(/\r\n?/g, '\n');
-  return markup === 'webvtt' ? decodeHTML(lines) : lines;
+  const lines = text.includes('\r') ? text.replaceAll(/\r\n?/g, '\n') : text;
+  return markup === 'webvtt' && lines.includes('&') ? decodeHTML(lines) : lines;
 }
 
-/** Adds `Name: ` if the tag opens a voice span with a name; other tags add nothing. */
-function addVoice(pieces: Pieces, tag: string, markup: Markup): void {
-  if (tag[1] !== 'v' && tag[1] !== 'V') return;
-  const opening = VOICE_TAG.exec(tag);
-  if (opening === null) return;
-  const words = decode(tag.slice(opening[0].length), markup).split(WHITE_SPACE);
-  const name = words.filter((word) => word !== '').join(' ');
-  if (name === '') return;
-  pieces.endLine();
-  pieces.add(`${name}: `);
+/** The name in a tag that opens a voice span; empty if it has none. */
+function voiceOf(payload: string, start: number, end: number, markup: Markup): string {
+  const nameStart = matchEnd(VOICE_TAG, payload, start, end - 1);
+  if (nameStart === null) return '';
+  return decode(payload.slice(nameStart, end - 1), markup)
+    .replaceAll(WHITE_SPACE, ' ')
+    .trim();
 }

@@ -8,7 +8,7 @@ import { CueWriter } from './cue-writer.ts';
 import { type Body, Measure, type Reading } from './form.ts';
 import { LineHead } from './line-head.ts';
 import { Finder, Lines, skipBlanks, skipFormatCharacters } from './lines.ts';
-import { LikelyNames, MAX_NAME_UNITS, NameCounts } from './names.ts';
+import { looksLikeName, MAX_NAME_UNITS, NameCounts, RememberedNames } from './names.ts';
 import type { Slices } from './slices.ts';
 import { isDigit, matchEnd } from './times.ts';
 
@@ -80,7 +80,8 @@ function* habitsOf(text: string, dialect: CueDialect): Slices<CueHabits> {
       const name = speakerOf(head, text, start, end);
       if (name !== null) habits.speakers.add(name);
     }
-    [labelStart, labelEnd] = [start, end];
+    labelStart = start;
+    labelEnd = end;
     paragraphLines += 1;
   }
   for (const name of firstLines.speakers()) habits.speakers.add(name);
@@ -90,7 +91,7 @@ function* habitsOf(text: string, dialect: CueDialect): Slices<CueHabits> {
 /** The first of several lines of a cue may be the speaker's name, if the same few names stand there again and again. */
 class FirstLines {
   readonly #names = new NameCounts();
-  readonly #likely = new LikelyNames();
+  readonly #likely = new RememberedNames(looksLikeName);
   /** Lines of the cue so far; -1 outside of any. */
   #lines = -1;
   #first = '';
@@ -151,6 +152,8 @@ const WORDS = /[.!?,…][ \t]{0,99}$|<\/?[a-z]/i;
 
 /** The identifiers of Webex, `1 "Mara Quint" (3465757440)`, name the speaker. */
 const NAMING_LABEL = /^\d+ "([^"]{1,100})" \(\d+\)[ \t]*$/;
+/** No range that belongs to a label is farther from it. */
+const MAX_UNITS_TO_RANGE = 1000;
 /** So many blank lines may stand between a counter and its range. */
 const BLANK_LINES = /(?:[^\S\r\n]{0,99}(?:\r\n|[\r\n])){0,3}/y;
 
@@ -161,6 +164,7 @@ class CueReader {
   readonly #habits: CueHabits;
   readonly #measure = new Measure();
   readonly #writer: CueWriter;
+  readonly #arrows: Finder;
   /** Where the counter or the identifier begins whose range comes next; -1 if none does. */
   #labelStart = -1;
   /** The speaker whom it names. */
@@ -175,23 +179,28 @@ class CueReader {
     this.#dialect = dialect;
     this.#habits = habits;
     this.#writer = new CueWriter(text, dialect.markup, habits.speakers);
+    this.#arrows = new Finder(text, dialect.arrow);
   }
 
   *read(): Slices<Reading> {
     const lines = new Lines(this.#text);
-    const arrows = new Finder(this.#text, this.#dialect.arrow);
     while (lines.advance()) {
       const { start, end } = lines;
       if (lines.isDue) yield;
       if (start < this.#dialect.contentStart) continue;
       const isBetweenCues = this.#isAfterBlank || this.#labelStart !== -1;
-      const wordsStart = arrows.next(start) < end ? this.#wordsOnRange(start, isBetweenCues) : null;
+      const wordsStart = this.#arrows.next(start) < end ? this.#wordsOnRange(start, isBetweenCues) : null;
       if (wordsStart !== null) yield* this.#range(start, wordsStart, end);
       else if (lines.isBlank) this.#blank(start, end);
-      else yield* this.#line(start, end);
+      else if (this.#isNote(start, end)) {
+        this.#measure.mark();
+        // Words below the note are parted from those above it.
+        yield* this.#writer.endPart();
+      } else this.#line(start, end);
     }
     const transcript = yield* this.#writer.finish(this.#dialect.name);
-    return { transcript, explained: this.#measure.explained() + this.#habits.headerLines };
+    const { headerLines } = this.#habits;
+    return { transcript, explained: this.#measure.explained() + headerLines, lines: this.#measure.lines + headerLines };
   }
 
   *#range(start: number, wordsStart: number, end: number): Slices<void> {
@@ -199,24 +208,28 @@ class CueReader {
     yield* this.#writer.endPart();
     this.#writer.beginCue(this.#labelStart === -1 ? start : this.#labelStart, this.#labelName);
     if (wordsStart < end) this.#writer.words(wordsStart, end);
-    [this.#labelStart, this.#labelName, this.#isAfterBlank, this.#isInNote] = [-1, '', false, false];
+    this.#labelStart = -1;
+    this.#labelName = '';
+    this.#isAfterBlank = false;
+    this.#isInNote = false;
   }
 
   #blank(start: number, end: number): void {
-    [this.#isAfterBlank, this.#isInNote] = [true, false];
+    this.#isAfterBlank = true;
+    this.#isInNote = false;
     // It stands between a counter and its range, not in the cue before.
     if (this.#labelStart !== -1) return;
     this.#measure.blank();
     this.#writer.blank(start, end);
   }
 
-  *#line(start: number, end: number): Slices<void> {
+  #isNote(start: number, end: number): boolean {
     this.#isInNote ||= this.#dialect.isSigned && this.#isAfterBlank && matchEnd(NOTE, this.#text, start, end) !== null;
-    if (this.#isInNote) {
-      this.#measure.mark();
-      // Words below the note are parted from those above it.
-      yield* this.#writer.endPart();
-    } else if (this.#isLabel(start, end)) {
+    return this.#isInNote;
+  }
+
+  #line(start: number, end: number): void {
+    if (this.#isLabel(start, end)) {
       this.#measure.mark();
       this.#labelStart = start;
     } else {
@@ -234,14 +247,16 @@ class CueReader {
     const { label } = this.#habits;
     const { isSigned } = this.#dialect;
     if ((!isSigned && label !== 'counter') || end - start > MAX_LABEL_UNITS) return false;
+    if (this.#arrows.next(end) > end + MAX_UNITS_TO_RANGE) return false;
     const line = this.#text.slice(start, end);
     const counter = counterOf(line);
     if (counter === null && (!isSigned || !this.#isAfterBlank || WORDS.test(line))) return false;
-    const below = end + (this.#text.startsWith('\r\n', end) ? 2 : 1);
-    const rangeLine = matchEnd(BLANK_LINES, this.#text, below, this.#text.length) ?? below;
     const isExpected = this.#counter === null || counter === this.#counter + 1;
     const isInOrder = label === 'counter' && counter !== null && isExpected;
-    if (!isInOrder && !(this.#isAfterBlank && rangeLine === below)) return false;
+    if (!isInOrder && !this.#isAfterBlank) return false;
+    const below = end + (this.#text.startsWith('\r\n', end) ? 2 : 1);
+    const rangeLine = matchEnd(BLANK_LINES, this.#text, below, this.#text.length) ?? below;
+    if (!isInOrder && rangeLine > below) return false;
     if (isInOrder && this.#isAfterBlank && this.#repeats(line, rangeLine)) return true;
     if (this.#wordsOnRange(rangeLine, true) === null) return false;
     this.#counter = counter ?? this.#counter;

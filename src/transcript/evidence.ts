@@ -4,7 +4,15 @@
  */
 import { Lines } from './lines.ts';
 import { LineHead } from './line-head.ts';
-import { isAddress, isKey, isSpeakerLabel, LikelyNames, looksLikeName, looksLikeWitness, NameCounts } from './names.ts';
+import {
+  isAddress,
+  isKey,
+  isSpeakerLabel,
+  looksLikeName,
+  looksLikeWitness,
+  NameCounts,
+  RememberedNames,
+} from './names.ts';
 import { type Features, featuresOf, type Kind, kindsOf, sequenceOf } from './shape.ts';
 import type { Slices } from './slices.ts';
 import { lineNumberEnd } from './surroundings.ts';
@@ -139,7 +147,7 @@ export class Sampler {
   readonly #head = new LineHead();
   readonly #shapes = new Map<string, ShapeCount>();
   readonly #top: TopLine[] = [];
-  readonly #likely = new LikelyNames();
+  readonly #likely = new RememberedNames(looksLikeName);
   #previous = NO_LINE;
   #beforePrevious = NO_LINE;
   #isAfterBlank = true;
@@ -243,7 +251,7 @@ export class Sampler {
     const value = isColon ? this.#text.slice(head.wordsStart, head.end) : '';
     const shape = this.#count('named', name);
     if (SENTENCE_ENDS.test(value)) shape.sentences += 1;
-    if (CODE_ENDS.test(value)) shape.code += 1;
+    if (CODE_ENDS.test(value) && head.time === null && PROGRAM_NAME.test(name)) shape.code += 1;
     this.#countRecord(shape, name);
     if (CELLS.test(value.slice(0, MAX_CELL_UNITS))) shape.cells += 1;
     if (isSpeakerLabel(name) && value !== '' && looksLikeName(value)) {
@@ -324,6 +332,8 @@ const MAX_VALUE_UNITS = 400;
 const MAX_RECORDS = 50;
 /** A character reference ends so too, and is none. */
 const CODE_ENDS = /(?:[{}([]|(?<!&#?\w{1,12});)\s*$/;
+/** Speakers' names have capitals, in scripts that have them; those of a program and its settings seldom begin with one. */
+const PROGRAM_NAME = /^[\p{Ll}_@$]/u;
 const MAX_CELL_UNITS = 40;
 const CELLS = /[,;|\t]\s?\d{1,3}:\d\d/;
 const MAX_TITLE_UNITS = 60;

@@ -6,8 +6,6 @@ import type { ParsedTranscript } from './turn-writer.ts';
 export interface Body {
   /** Well formed. */
   readonly text: string;
-  /** How many of its lines are not blank. */
-  readonly lineCount: number;
   /** The store's opinion; null if it has none. A hint: it settles a doubt, and nothing else. */
   readonly declared: TranscriptFormat | null;
 }
@@ -16,18 +14,26 @@ export interface Reading {
   readonly transcript: ParsedTranscript;
   /** How many of the body's lines that are not blank this form explains, by the `Measure` below. */
   readonly explained: number;
+  /** How many lines are not blank. */
+  readonly lines: number;
+}
+
+/** Whether a form explains more than half of the lines (T11). */
+export function explainsMost({ explained, lines }: Reading): boolean {
+  return explained * 2 > lines;
 }
 
 /** Paragraphs count with a turn above them only if at least one in so many begins with a turn. */
 const MAX_PARAGRAPHS_PER_TURN = 8;
 
 /**
- * Counts the lines that a form explains: lines that begin a turn, marks, and words that go on with a turn. Words in the
+ * Counts the lines that are not blank, and those that a form explains: lines that begin a turn, marks, and words that go on with a turn. Words in the
  * paragraph of their turn always count, and so does the paragraph below a line that only names who speaks. Paragraphs
  * further down count if turns are dense enough: a colon somewhere in an essay does not explain the essay.
  */
 export class Measure {
   turns = 0;
+  lines = 0;
   #near = 0;
   #distant = 0;
   #paragraphs = 0;
@@ -47,12 +53,18 @@ export class Measure {
   }
 
   mark(): void {
+    this.lines += 1;
     this.#near += 1;
+  }
+
+  /** A line that nothing explains. */
+  other(): void {
+    this.lines += 1;
   }
 
   /** A line of words, which belongs to the turn above it, if there is one. */
   words(): void {
-    if (this.turns === 0) return;
+    if (this.turns === 0) return this.other();
     this.#line();
     if (this.#isNear || this.#isBare) this.#near += 1;
     else this.#distant += 1;
@@ -72,6 +84,7 @@ export class Measure {
   }
 
   #line(): void {
+    this.lines += 1;
     if (this.#isAfterBlank) this.#paragraphs += 1;
     this.#isAfterBlank = false;
   }

@@ -34,6 +34,8 @@ export class JsonScanner {
   #expects: 'value' | 'first' | 'key' | 'colon' | 'next' = 'value';
   /** Where the search for the end of a long string goes on; -1 outside of one. */
   #stringPosition = -1;
+  #keyStart = 0;
+  #keyEnd = 0;
   /** The current token is `text.slice(start, end)`. */
   start = 0;
   end = 0;
@@ -50,9 +52,9 @@ export class JsonScanner {
     return this.#isObject.length;
   }
 
-  /** The beginning of the current token, a key, long enough to know it by. */
+  /** The beginning of the last key, long enough to know it by. */
   get key(): string {
-    return this.#text.slice(this.start + 1, Math.min(this.end - 1, this.start + 50));
+    return this.#text.slice(this.#keyStart + 1, Math.min(this.#keyEnd - 1, this.#keyStart + 50));
   }
 
   /** Goes to the next token. `later`: it takes long, call again. Null: the text is over, goes too deep or is no JSON. */
@@ -126,7 +128,10 @@ export class JsonScanner {
       }
       this.#stringPosition = -1;
       if (quote === this.#text.length) return null;
-      return this.#expectsKey() ? this.#found('key', quote + 1) : this.#found('string', quote + 1);
+      if (!this.#expectsKey()) return this.#found('string', quote + 1);
+      this.#keyStart = this.start;
+      this.#keyEnd = quote + 1;
+      return this.#found('key', quote + 1);
     }
     return 'later';
   }
@@ -146,11 +151,13 @@ export class JsonScanner {
   }
 
   #skipSpace(): void {
-    const last = this.#position + MAX_SPACES;
-    while (this.#position < last && isSpace(this.#text.charCodeAt(this.#position))) this.#position += 1;
+    let position = this.#position;
+    const last = position + MAX_SPACES;
+    while (position < last && isSpace(this.#text.charCodeAt(position))) position += 1;
+    this.#position = position;
   }
 }
 
 function isSpace(unit: number): boolean {
-  return unit === 0x20 || unit === 0x0a || unit === 0x0d || unit === 0x09;
+  return unit < 0x21 && (unit === 0x20 || unit === 0x0a || unit === 0x0d || unit === 0x09);
 }

@@ -2,15 +2,18 @@
  * JSON: a list of objects that hold words and a speaker or a time. Of several such lists the richest is the transcript:
  * vendors give the same words several times over, by turns, sentences and words, and translated.
  */
-import { JSON_LINES, type JsonList, JsonLists, MAX_ELEMENT_UNITS, type Range } from './json-lists.ts';
+import { JSON_LINES, type JsonList, JsonLists } from './json-lists.ts';
 import { skipFormatCharacters } from './lines.ts';
 import { readParagraphs } from './paragraphs.ts';
-import type { Slices } from './slices.ts';
+import { Pace, type Slices } from './slices.ts';
 import { type ParsedTranscript, TurnWriter } from './turn-writer.ts';
 import { ALTERNATIVES, plainKey, type Utterance, utteranceOf } from './utterance.ts';
 
-/** So much of the lists is looked at before one is chosen, and no element that is larger. */
+/** So many elements of a list are looked at before one is chosen, and so much of all lists. */
+const MAX_SAMPLES = 24;
 const MAX_SAMPLED_UNITS = 1_500_000;
+/** An object this large, in UTF-16 units, is no utterance; and JSON.parse cannot be interrupted. */
+const MAX_ELEMENT_UNITS = 500_000;
 /** A list that has at least so much of the words of the largest may hold all of them, in fewer characters. */
 const SAME_WORDS = 0.4;
 const WORD_LISTS: ReadonlySet<string> = new Set(['words', 'tokens', 'items', 'wordsegments', 'wordtimings']);
@@ -35,33 +38,40 @@ export function* readJson(text: string): Slices<ParsedTranscript | null> {
   const start = skipFormatCharacters(text, 0, text.length);
   if (!'[{'.includes(text.trimStart().charAt(0) || '-')) return null;
   const lists = new JsonLists(text, start);
-  if (!(yield* lists.walk(null, () => true))) return null;
+  if (!(yield* lists.walk())) return null;
   const candidates: Candidate[] = [];
   let sampled = 0;
   for (const list of [...lists.lists.values()].toSorted((a, b) => b.units - a.units)) {
     if (sampled > MAX_SAMPLED_UNITS) break;
-    const samples = list.samples.filter(({ start: from, end }) => end - from <= MAX_ELEMENT_UNITS);
-    sampled += samples.reduce((units, { start: from, end }) => units + end - from, 0);
-    const candidate = candidateOf(text, list, samples);
+    const samples = samplesOf(text, list);
+    sampled += samples.reduce((units, { length }) => units + length, 0);
+    const candidate = candidateOf(list, samples);
     if (candidate !== null) candidates.push(candidate);
     yield;
   }
   const chosen = choose(candidates.filter(({ isTranscript }) => isTranscript));
   if (chosen !== null) {
     const labels = chosen.hasSpeakers ? null : candidates.find(isOfLabels)?.list;
-    return (yield* new UtteranceReader(text, start, chosen).read(labels ?? null)) ?? (yield* readParagraphs(text));
+    return (yield* new UtteranceReader(text, chosen).read(labels ?? null)) ?? (yield* readParagraphs(text));
   }
   const all = [...lists.lists.values()];
   const isEmpty =
-    !lists.hasWords && all.every(({ path, elements, others }) => path === JSON_LINES || elements + others === 0);
+    !lists.hasWords && all.every(({ path, starts, others }) => path === JSON_LINES || starts.length + others === 0);
   const isSilent = isEmpty && all.some(({ key, path }) => path === '' || LISTS.has(plainKey(key)));
   return isSilent ? new TurnWriter(text).finish('json', null) : yield* readParagraphs(text);
 }
 
+/** The first elements of a list, those that are too large left out. */
+function samplesOf(text: string, { starts, ends }: JsonList): string[] {
+  const length = Math.min(MAX_SAMPLES, starts.length);
+  const samples = Array.from({ length }, (_, i) => text.slice(starts.at(i), ends.at(i)));
+  return samples.filter((sample) => sample.length <= MAX_ELEMENT_UNITS);
+}
+
 /** Null if its elements hold neither words nor speakers. */
-function candidateOf(text: string, list: JsonList, samples: readonly Range[]): Candidate | null {
-  if ((list.path === JSON_LINES && list.elements < 2) || ALTERNATIVES.has(plainKey(list.key))) return null;
-  const elements = samples.flatMap(({ start, end }) => utteranceOf(parseOrNull(text.slice(start, end))) ?? []);
+function candidateOf(list: JsonList, samples: readonly string[]): Candidate | null {
+  if ((list.path === JSON_LINES && list.starts.length < 2) || ALTERNATIVES.has(plainKey(list.key))) return null;
+  const elements = samples.flatMap((sample) => utteranceOf(parseOrNull(sample)) ?? []);
   if (elements.length === 0) return null;
   const count = (isIt: (element: Utterance) => boolean): number => elements.filter(isIt).length;
   const isMost = (number: number): boolean => number * 2 >= elements.length;
@@ -77,7 +87,7 @@ function candidateOf(text: string, list: JsonList, samples: readonly Range[]): C
     hasSpeakers: isMost(count(({ speaker }) => speaker !== '')),
     isOfWords,
     joint: elements.some(({ words }) => words !== null && SPACE_AT_END.test(words)) ? '' : ' ',
-    words: (units / elements.length) * list.elements,
+    words: (units / elements.length) * list.starts.length,
     isTyped: elements.some(({ type }) => TRANSCRIPT_TYPE.test(type)),
   };
 }
@@ -105,7 +115,7 @@ function choose(candidates: readonly Candidate[]): Candidate | null {
     (a, b) =>
       Number(b.hasSpeakers) - Number(a.hasSpeakers) ||
       Number(a.isOfWords) - Number(b.isOfWords) ||
-      (a.list.samples[0]?.start ?? 0) - (b.list.samples[0]?.start ?? 0),
+      a.list.starts.at(0) - b.list.starts.at(0),
   );
   return ranked[0] ?? null;
 }
@@ -118,7 +128,6 @@ function shapeOf({ list, hasSpeakers, isOfWords }: Candidate): string {
 /** Writes the elements of one list as turns. */
 class UtteranceReader {
   readonly #text: string;
-  readonly #start: number;
   readonly #list: Candidate;
   readonly #writer: TurnWriter;
   /** Who speaks from when on, in order. */
@@ -128,29 +137,35 @@ class UtteranceReader {
   #turns = 0;
   #events = 0;
 
-  constructor(text: string, start: number, list: Candidate) {
+  constructor(text: string, list: Candidate) {
     this.#text = text;
-    this.#start = start;
     this.#list = list;
     this.#writer = new TurnWriter(text);
   }
 
   /** Null if elements are no JSON, or most are no utterances. */
   *read(labels: JsonList | null): Slices<ParsedTranscript | null> {
-    if (labels !== null && !(yield* this.#walk(labels.path, (label) => this.#labels.push(label) > 0))) return null;
+    if (labels !== null && !(yield* this.#readAll(labels, (label) => this.#labels.push(label) > 0))) return null;
     if (this.#list.isOfWords && !this.#list.hasSpeakers && this.#labels.length === 0) return null;
-    const isRead = yield* this.#walk(this.#list.list.path, (utterance, start) => this.#add(utterance, start));
+    const isRead = yield* this.#readAll(this.#list.list, (utterance, start) => this.#add(utterance, start));
     return isRead && this.#turns > 0 && this.#turns >= this.#events
       ? this.#writer.finish('json', shapeOf(this.#list))
       : null;
   }
 
-  *#walk(path: string, onUtterance: (utterance: Utterance, start: number) => boolean): Slices<boolean> {
-    const walk = new JsonLists(this.#text, this.#start).walk(path, ({ start, end }) => {
-      const utterance = utteranceOf(parseOrNull(this.#text.slice(start, end)));
-      return utterance !== null && onUtterance(utterance, start);
-    });
-    return yield* walk;
+  /** False if an element is no JSON or too large, or `onUtterance` is. */
+  *#readAll(
+    { starts, ends }: JsonList,
+    onUtterance: (utterance: Utterance, start: number) => boolean,
+  ): Slices<boolean> {
+    const pace = new Pace();
+    for (let i = 0; i < starts.length; i += 1) {
+      const [start, end] = [starts.at(i), ends.at(i)];
+      if (pace.isDue(end)) yield;
+      const utterance = end - start > MAX_ELEMENT_UNITS ? null : utteranceOf(parseOrNull(this.#text.slice(start, end)));
+      if (utterance === null || !onUtterance(utterance, start)) return false;
+    }
+    return true;
   }
 
   #add(utterance: Utterance, start: number): boolean {

@@ -2,8 +2,8 @@
  * What a line begins with: a time, a name, what sets them off, and where the words go on. A line is read without regard to
  * the others; whether what may be a name is one, the whole file shows (evidence.ts).
  */
-import { isFormatCharacter } from './lines.ts';
-import { beginsName, isName, isSentenceMark, isSound, isWhiteSpace, MAX_NAME_UNITS } from './names.ts';
+import { isWhiteSpace, skipWhite } from './lines.ts';
+import { beginsName, isName, isSentenceMark, isSound, MAX_NAME_UNITS } from './names.ts';
 import { isDigit, type Time, timeAt } from './times.ts';
 
 /** What ends a name. `line`: nothing else stands on the line. */
@@ -16,17 +16,16 @@ const COLON = 0x3a;
 const WIDE_COLON = 0xff1a;
 const PERIOD = 0x2e;
 const TAB = 0x09;
-const SPACE = 0x20;
 const ASTERISK = 0x2a;
 const UNDERSCORE = 0x5f;
 const BACKSLASH = 0x5c;
 const NUMBER_SIGN = 0x23;
 const GREATER = 0x3e;
 /** Signs that set a time or a name off, if white space surrounds them. */
-const DASHES = '-–—|•·@';
-const SEPARATORS = `${DASHES}:`;
-const BULLETS = '-–—*•·▪';
-const OPENING = '[(（【<\\';
+const DASHES = unitsOf('-–—|•·@');
+const BULLETS = unitsOf('-–—*•·▪');
+const BRACKETS = unitsOf('[<');
+const OPENING = unitsOf('[(（【<\\');
 const LETTER = /\p{L}/u;
 const MAX_BRACKETED_UNITS = 120;
 /** A period behind one of these ends no name. */
@@ -146,11 +145,12 @@ export class LineHead {
   #skipMarks(start: number): number {
     const i = this.#skipBlanks(start);
     const unit = this.#text.charCodeAt(i);
+    if (isPlainLetter(unit)) return i;
     let after = i;
     if (unit === NUMBER_SIGN) after = this.#runEnd(i, NUMBER_SIGN, 6);
     else if (unit === GREATER) after = this.#runEnd(i, GREATER, 3);
     else if (isDigit(unit)) after = this.#listNumberEnd(i);
-    else if (BULLETS.includes(this.#text.charAt(i))) after = i + 1;
+    else if (BULLETS.has(unit)) after = i + 1;
     if (after === i) return i;
     const content = this.#skipBlanks(after);
     if (content === after && unit !== GREATER && !this.#isDashBeforeName(i)) return i;
@@ -195,8 +195,9 @@ export class LineHead {
   /** Skips white space, and a dash, a bar or a colon that white space follows. */
   #skipSeparator(start: number): number {
     const i = this.#skipBlanks(start);
-    if (i >= this.end || !SEPARATORS.includes(this.#text.charAt(i))) return i;
-    const after = this.#runEnd(i, this.#text.charCodeAt(i), 2);
+    const unit = this.#text.charCodeAt(i);
+    if (i >= this.end || !(unit === COLON || DASHES.has(unit))) return i;
+    const after = this.#runEnd(i, unit, 2);
     return this.#endsWord(after) ? this.#skipBlanks(after) : i;
   }
 
@@ -208,7 +209,7 @@ export class LineHead {
     const emphasis = Math.max(open, start - first);
     this.#open = emphasis;
     if (start >= this.end) return;
-    if ('[<'.includes(text.charAt(start)) && this.#readBracketedName(start)) return;
+    if (BRACKETS.has(text.charCodeAt(start)) && this.#readBracketedName(start)) return;
     if (!beginsName(text, start)) return;
     this.nameStart = start;
     let dash = -1;
@@ -216,8 +217,7 @@ export class LineHead {
     const last = Math.min(this.end, start + MAX_NAME_UNITS + 1);
     for (let i = start; i < last; i += 1) {
       const unit = text.charCodeAt(i);
-      // Letters, which are most of all.
-      if ((unit > 0x60 && unit < 0x7b) || (unit > 0x40 && unit < 0x5b)) continue;
+      if (isPlainLetter(unit)) continue;
       if (unit === COLON || unit === WIDE_COLON) {
         if (this.#readColon(i, emphasis)) return;
       } else if (unit === ASTERISK || unit === UNDERSCORE) {
@@ -230,7 +230,7 @@ export class LineHead {
       } else if (isSentenceMark(unit)) {
         if (dash !== -1) this.#setName('dash', dash, dashWords);
         return;
-      } else if (OPENING.includes(text.charAt(i)) && i > start) {
+      } else if (OPENING.has(unit) && i > start) {
         const time = timeAt(text, i, this.end);
         if (time !== null) {
           this.#readAfterTime(i, time, i);
@@ -239,7 +239,7 @@ export class LineHead {
       } else if (isWhiteSpace(unit)) {
         const next = this.#skipBlanks(i);
         const isWide = next - i > 1 || unit === TAB;
-        const afterDash = DASHES.includes(text.charAt(next))
+        const afterDash = DASHES.has(text.charCodeAt(next))
           ? this.#skipBlanks(this.#runEnd(next, text.charCodeAt(next), 2))
           : next;
         const hasDash = afterDash > next + 1;
@@ -393,15 +393,14 @@ export class LineHead {
   }
 }
 
-/** The first position from `start` that holds neither white space nor a format character. */
-export function skipWhite(text: string, start: number, end: number): number {
-  let i = start;
-  while (i < end) {
-    const unit = text.charCodeAt(i);
-    if (unit !== SPACE && !isWhiteSpace(unit) && !isFormatCharacter(unit)) break;
-    i += 1;
-  }
-  return i;
+function unitsOf(chars: string): ReadonlySet<number> {
+  return new Set(Array.from(chars, (char) => char.charCodeAt(0)));
+}
+
+/** Most units are letters that neither end a name nor set it off: the Latin ones, and those of other scripts. */
+function isPlainLetter(unit: number): boolean {
+  if (unit < 0x80) return (unit > 0x60 && unit < 0x7b) || (unit > 0x40 && unit < 0x5b);
+  return (unit > 0xbf && unit < 0x1680) || (unit > 0x303f && unit < 0xfe00);
 }
 
 /** Where the line ends, less white space. */

@@ -57,9 +57,8 @@ export class Lines {
     const text = this.#text;
     if (this.#next >= text.length) return false;
     this.start = this.#next;
-    let end = this.start;
-    const short = Math.min(text.length, end + SHORT_UNITS);
-    while (end < short && text.charCodeAt(end) !== LINE_FEED && text.charCodeAt(end) !== CARRIAGE_RETURN) end += 1;
+    const short = this.start + SHORT_UNITS;
+    let end = lineEndAt(text, this.start, short);
     if (end === short) end = Math.min(this.#lineFeeds.next(end), this.#returns.next(end));
     this.end = end;
     const isPair = text.charCodeAt(end) === CARRIAGE_RETURN && text.charCodeAt(end + 1) === LINE_FEED;
@@ -78,12 +77,25 @@ export class Lines {
   }
 }
 
-/** Whether there is nothing but white space (Unicode's) between the two positions. */
+/** Where the line that begins at `start` ends; `most` or the end of the text if that comes first. */
+export function lineEndAt(text: string, start: number, most: number): number {
+  const last = Math.min(text.length, most);
+  let end = start;
+  while (end < last && text.charCodeAt(end) !== LINE_FEED && text.charCodeAt(end) !== CARRIAGE_RETURN) end += 1;
+  return end;
+}
+
+/** Whether there is nothing but white space between the two positions. */
 export function isBlank(text: string, start: number, end: number): boolean {
-  if (start === end) return true;
-  const first = text.charCodeAt(start);
-  if (first > SPACE && first < 0x80) return false;
-  return text.slice(start, end).trim() === '';
+  for (let i = start; i < end; i += 1) if (!isWhiteSpace(text.charCodeAt(i))) return false;
+  return true;
+}
+
+/** Unicode's white space, as `\s` has it. */
+export function isWhiteSpace(unit: number): boolean {
+  if (unit < 0x1680) return unit === 0x20 || (unit >= 0x09 && unit <= 0x0d) || unit === 0xa0;
+  if (unit <= 0x200a) return unit >= 0x2000 || unit === 0x1680;
+  return unit === 0x2028 || unit === 0x2029 || unit === 0x202f || unit === 0x205f || unit === 0x3000 || unit === 0xfeff;
 }
 
 /** The first position from `start` that holds no space and no tab. */
@@ -100,6 +112,17 @@ export function skipBlanks(text: string, start: number, end: number): number {
 export function skipFormatCharacters(text: string, start: number, end: number): number {
   let i = start;
   while (i < end && isFormatCharacter(text.charCodeAt(i))) i += 1;
+  return i;
+}
+
+/** The first position from `start` that holds neither white space nor a format character. */
+export function skipWhite(text: string, start: number, end: number): number {
+  let i = start;
+  while (i < end) {
+    const unit = text.charCodeAt(i);
+    if (unit !== SPACE && !isWhiteSpace(unit) && !isFormatCharacter(unit)) break;
+    i += 1;
+  }
   return i;
 }
 

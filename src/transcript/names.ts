@@ -1,5 +1,5 @@
 /** Names of speakers: what may be one (T3: what may be a name), what looks like one, and words that are keys of headers and records instead. */
-import { isBlank } from './lines.ts';
+import { isBlank, isWhiteSpace } from './lines.ts';
 
 const MAX_NAME_POINTS = 60;
 /** A longer stretch of text is not looked through for the end of a name. */
@@ -59,13 +59,6 @@ function isAsciiNameStart(unit: number): boolean {
   );
 }
 
-/** Unicode's white space, as `\s` has it. */
-export function isWhiteSpace(unit: number): boolean {
-  if (unit < 0x1680) return unit === 0x20 || (unit >= 0x09 && unit <= 0x0d) || unit === 0xa0;
-  if (unit <= 0x200a) return unit >= 0x2000 || unit === 0x1680;
-  return unit === 0x2028 || unit === 0x2029 || unit === 0x202f || unit === 0x205f || unit === 0x3000 || unit === 0xfeff;
-}
-
 export function isSentenceMark(unit: number): boolean {
   return SENTENCE_MARKS.has(unit);
 }
@@ -117,17 +110,22 @@ export function looksLikeName(name: string): boolean {
   });
 }
 
-/** Remembers which names look like names; most lines have one that was seen before. */
-export class LikelyNames {
+/** Remembers what a question about names was answered; most lines have a name that was seen before. */
+export class RememberedNames {
   static readonly #MAX_NAMES = 4096;
+  readonly #question: (name: string) => boolean;
   readonly #known = new Map<string, boolean>();
+
+  constructor(question: (name: string) => boolean) {
+    this.#question = question;
+  }
 
   has(name: string): boolean {
     const known = this.#known.get(name);
     if (known !== undefined) return known;
-    const isLikely = looksLikeName(name);
-    if (this.#known.size < LikelyNames.#MAX_NAMES) this.#known.set(name, isLikely);
-    return isLikely;
+    const answer = this.#question(name);
+    if (this.#known.size < RememberedNames.#MAX_NAMES) this.#known.set(name, answer);
+    return answer;
   }
 }
 
@@ -169,15 +167,12 @@ export function isAddress(words: string): boolean {
 
 const ADDRESS = /^\s?<?(?:https?:\/\/|www\.)\S{1,400}$/i;
 
-const SOUNDS: ReadonlySet<string> = new Set(
-  'music|applause|laughter|laughing|laughs|chuckles|inaudible|unintelligible|crosstalk|silence|noise|pause|foreign|cheering|cheers and applause|coughs|background noise|no audio|end|musik|musique'.split(
-    '|',
-  ),
-);
+const SOUND =
+  /^(?:music|applause|laughter|laughing|laughs|chuckles|inaudible|unintelligible|crosstalk|silence|noise|pause|foreign|cheering|cheers and applause|coughs|background noise|no audio|end|musik|musique)$/i;
 
 /** `[Music]`: what is heard, not who speaks. */
 export function isSound(words: string): boolean {
-  return SOUNDS.has(words.toLowerCase());
+  return SOUND.test(words);
 }
 
 /** Labels of records that have the speaker as their value: `Speaker: Ann`, and below it `Text: Hello.` */

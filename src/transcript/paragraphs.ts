@@ -10,15 +10,17 @@ const MAX_PARAGRAPH_POINTS = 4000;
 export function* readParagraphs(body: string): Slices<ParsedTranscript> {
   const lines = new Lines(body);
   const writer = new TurnWriter(body);
-  /** The lines of a paragraph that may yet become too long. */
-  let held: { readonly start: number; readonly end: number }[] = [];
+  /** Where the lines of a paragraph that may yet become too long begin and end: the first `held` of these. */
+  const [starts, ends]: [number[], number[]] = [[], []];
+  let held = 0;
   let points = 0;
   const writeHeld = (areTurns: boolean): void => {
-    for (const [i, { start, end }] of held.entries()) {
+    for (let i = 0; i < held; i += 1) {
+      const start = starts[i] ?? 0;
       if (i === 0 || areTurns) writer.beginTurn(start);
-      writer.words(start, end);
+      writer.words(start, ends[i] ?? start);
     }
-    held = [];
+    held = 0;
   };
   while (lines.advance()) {
     const { start, end } = lines;
@@ -28,7 +30,9 @@ export function* readParagraphs(body: string): Slices<ParsedTranscript> {
       points = 0;
       continue;
     }
-    held.push({ start, end });
+    starts[held] = start;
+    ends[held] = end;
+    held += 1;
     points += (points === 0 ? 0 : 1) + pointsOf(body, start, end, MAX_PARAGRAPH_POINTS);
     if (points > MAX_PARAGRAPH_POINTS) writeHeld(true);
   }

@@ -5,9 +5,8 @@
 import type { TranscriptFormat } from '../domain/records.ts';
 import { readColumns } from './columns.ts';
 import { readCues } from './cues.ts';
-import type { Body, Reading } from './form.ts';
+import { type Body, explainsMost, type Reading } from './form.ts';
 import { readJson } from './json-utterances.ts';
-import { Lines } from './lines.ts';
 import { readParagraphs } from './paragraphs.ts';
 import type { Slices } from './slices.ts';
 import { readSpokenLines } from './spoken-lines.ts';
@@ -25,24 +24,12 @@ export function* parseSlices(body: string, declared: TranscriptFormat | null): S
   const text = body.toWellFormed();
   const json = yield* readJson(text);
   if (json !== null) return json;
-  const lineCount = yield* countLines(text);
-  // Nothing was said, which any form can say.
-  if (lineCount === 0) return new TurnWriter(text).finish('spoken lines', null);
   for (const read of FORMS) {
-    const reading = yield* read({ text, lineCount, declared });
-    if (reading !== null && reading.explained * 2 > lineCount) return reading.transcript;
+    const reading = yield* read({ text, declared });
+    if (reading !== null && explainsMost(reading)) return reading.transcript;
     yield;
   }
-  return yield* readParagraphs(text);
-}
-
-/** How many lines are not blank. */
-function* countLines(text: string): Slices<number> {
-  const lines = new Lines(text);
-  let count = 0;
-  while (lines.advance()) {
-    if (lines.isDue) yield;
-    if (!lines.isBlank) count += 1;
-  }
-  return count;
+  const paragraphs = yield* readParagraphs(text);
+  // Nothing was said, which any form can say.
+  return paragraphs.turnCount === 0 ? new TurnWriter(text).finish('spoken lines', null) : paragraphs;
 }

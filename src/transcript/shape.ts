@@ -58,6 +58,9 @@ export function isOfKind(head: LineHead, kind: Kind): boolean {
   const { timePlace } = head;
   if (kind === 'timed') return timePlace === 'before' && !head.isOnlyTime;
   if (kind === 'under time') return head.isOnlyTime;
+  // Cheap questions come first: whether a name is one takes a look at its characters.
+  if (kind === 'headed' && (head.hasWords || timePlace === 'none')) return false;
+  if (kind === 'inline' && !head.hasWords) return false;
   const { nameEnds } = head;
   if (kind === 'named') {
     if (nameEnds !== 'colon') return head.period !== -1;
@@ -65,9 +68,7 @@ export function isOfKind(head: LineHead, kind: Kind): boolean {
     return head.hasWords ? head.mark !== '#' : timePlace !== 'inside';
   }
   if (kind === 'under name') return timePlace === 'none' && (nameEnds === 'line' || head.isBareName);
-  if (nameEnds === 'none' || (nameEnds === 'colon' && (timePlace !== 'inside' || head.hasWords))) return false;
-  if (kind === 'inline') return head.hasWords;
-  return kind === 'headed' && !head.hasWords && timePlace !== 'none';
+  return nameEnds !== 'none' && (nameEnds !== 'colon' || (timePlace === 'inside' && !head.hasWords));
 }
 
 /** What lines of one sequence have in common, to compare a line with it quickly. */

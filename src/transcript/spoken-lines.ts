@@ -1,9 +1,9 @@
 /** Reads a text whose lines are speech, by the shape that has most evidence. */
 import { bareNameOf, type Sample, Sampler, type ShapeCount, speechStart } from './evidence.ts';
-import { type Body, Measure, type Reading } from './form.ts';
-import { LineHead, skipWhite } from './line-head.ts';
-import { isBlank, Lines, skipBlanks } from './lines.ts';
-import { isAddress, isKey, isWhiteSpace, LikelyNames, looksLikeWitness } from './names.ts';
+import { type Body, explainsMost, Measure, type Reading } from './form.ts';
+import { LineHead } from './line-head.ts';
+import { isBlank, isWhiteSpace, lineEndAt, Lines, skipBlanks, skipWhite } from './lines.ts';
+import { isAddress, isKey, looksLikeName, looksLikeWitness, RememberedNames } from './names.ts';
 import { hasFeatures, isOfKind } from './shape.ts';
 import type { Slices } from './slices.ts';
 import { frontMatterEnd, isForeign, isNumbered, lineNumberEnd } from './surroundings.ts';
@@ -12,18 +12,21 @@ import { judge, type Verdict } from './verdict.ts';
 
 /** So many shapes are tried. */
 const MAX_TRIES = 2;
+/** So many lines below, and so much of each, may hold the time of a name or the name of a time. */
+const MAX_LINES_BELOW = 3;
+const MAX_UNITS_BELOW = 200;
 /** So many lines of a list may have names that do not recur. */
 const MAX_TOPICS = 3;
 
 /** The reading by the best shape that explains most lines; null if none does. */
 export function* readSpokenLines(body: Body): Slices<Reading | null> {
-  const { text, lineCount } = body;
+  const { text } = body;
   if (isForeign(text)) return null;
   const sample = yield* sampleOf(text);
   const speech = judge(sample).filter(({ refusal }) => refusal === null);
   for (const { shape } of speech.slice(0, MAX_TRIES)) {
     const reading = yield* new TurnReader(body, sample, shape).read();
-    if (reading !== null && reading.explained * 2 > lineCount) return reading;
+    if (reading !== null && explainsMost(reading)) return reading;
   }
   return null;
 }
@@ -53,7 +56,8 @@ class TurnReader {
   readonly #writer: TurnWriter;
   readonly #measure = new Measure();
   readonly #head = new LineHead();
-  readonly #likely = new LikelyNames();
+  readonly #likely = new RememberedNames(looksLikeName);
+  readonly #witnesses = new RememberedNames(looksLikeWitness);
   /** Of the line below, for names and times on lines of their own. */
   readonly #below = new LineHead();
   readonly #isNumbered: boolean;
@@ -94,7 +98,7 @@ class TurnReader {
   }
 
   *read(): Slices<Reading | null> {
-    const { text, lineCount, declared } = this.#body;
+    const { text, declared } = this.#body;
     const lines = new Lines(text);
     while (lines.advance()) {
       const { start, end } = lines;
@@ -117,7 +121,7 @@ class TurnReader {
     if (kind !== 'named') return this.#finish(measure.explained(kind === 'timed' ? undefined : true));
     // In a call speakers speak again; the colons of a manual, of minutes or of a list of topics follow ever new words.
     if (!this.#isRecurrent) {
-      const isProse = this.#hasPreamble && measure.turns * 2 <= lineCount - this.#headerLines;
+      const isProse = this.#hasPreamble && measure.turns * 2 <= measure.lines - this.#headerLines;
       const isList = this.#mark !== '' && measure.turns > MAX_TOPICS;
       if (isProse || isList || this.#keys > 0) return null;
     }
@@ -126,7 +130,8 @@ class TurnReader {
   }
 
   #finish(explained: number): Reading {
-    return { transcript: this.#writer.finish('spoken lines', this.#shape.sequence), explained };
+    const { lines } = this.#measure;
+    return { transcript: this.#writer.finish('spoken lines', this.#shape.sequence), explained, lines };
   }
 
   #line(start: number, from: number, end: number): void {
@@ -147,6 +152,7 @@ class TurnReader {
     const isInHeader = this.#shape.kind !== 'named' || end <= this.#speechStart;
     const isHeader = (head.nameEnds === 'colon' && isInHeader) || end <= this.#contentStart;
     if (isClock || isHeader) this.#measure.mark();
+    else this.#measure.other();
     if (isHeader) this.#headerLines += 1;
     if (isClock) return;
     this.#hasPreamble = true;
@@ -175,7 +181,7 @@ class TurnReader {
     if (head.ending !== 'colon' || head.nameEnds === 'none') {
       if (head.period === -1 || head.ending === 'colon') return false;
       const name = this.#body.text.slice(head.nameStart, head.period);
-      return this.#shape.names.of(name) > 1 && looksLikeWitness(name);
+      return this.#shape.names.of(name) > 1 && this.#witnesses.has(name);
     }
     const { text } = this.#body;
     const { name } = head;
@@ -228,18 +234,15 @@ class TurnReader {
   /** Reads the next line that is not blank; false if there is none near. */
   #readBelow(end: number): boolean {
     const { text } = this.#body;
-    let start = end;
-    for (let i = 0; i < 3; i += 1) {
-      start += text.startsWith('\r\n', start) ? 2 : 1;
-      let lineEnd = start;
-      while (lineEnd < text.length && lineEnd < start + 200 && !'\r\n'.includes(text.charAt(lineEnd))) lineEnd += 1;
+    let lineEnd = end;
+    for (let i = 0; i < MAX_LINES_BELOW; i += 1) {
+      const start = lineEnd + (text.startsWith('\r\n', lineEnd) ? 2 : 1);
       if (start >= text.length) return false;
-      if (!isBlank(text, start, lineEnd)) {
-        this.#below.read(text, start, lineEnd);
-        this.#belowEnd = lineEnd;
-        return true;
-      }
-      start = lineEnd;
+      lineEnd = lineEndAt(text, start, start + MAX_UNITS_BELOW);
+      if (isBlank(text, start, lineEnd)) continue;
+      this.#below.read(text, start, lineEnd);
+      this.#belowEnd = lineEnd;
+      return true;
     }
     return false;
   }

@@ -78,7 +78,8 @@ const IN_BRACKETS = `\\\\?[\\[(（【<{]${S}{0,2}${EMPHASIS}(?:${SPAN}|${DOTTED}
 
 const BARE = new RegExp(`(?:${SPAN}|${ANY_SECONDS}${ARROW}${ANY_SECONDS})${NO_WORD}`, 'y');
 const BRACKETED = new RegExp(IN_BRACKETS, 'y');
-const OPENING = '[(（【<{\\';
+const OPENING: ReadonlySet<number> = new Set(Array.from('[(（【<{\\', (bracket) => bracket.charCodeAt(0)));
+const CLOSING: ReadonlySet<number> = new Set(Array.from('])）】>}', (bracket) => bracket.charCodeAt(0)));
 
 /** How sure a time range of a cue is: `loose` has no fractions, `damaged` is like a range but for an error in it. */
 export type RangeQuality = 'exact' | 'loose' | 'damaged';
@@ -140,8 +141,9 @@ export interface Time {
 /** The time that begins at the position, bare or in brackets; null if none does. */
 export function timeAt(text: string, start: number, end: number): Time | null {
   if (start >= end) return null;
-  const isInBrackets = OPENING.includes(text.charAt(start));
-  if (!isInBrackets && !mayBeginTime(text, start)) return null;
+  const unit = text.charCodeAt(start);
+  const isInBrackets = !isDigit(unit) && OPENING.has(unit);
+  if (!(isInBrackets ? mayHoldTime(text, start, end) : mayBeginTime(text, start, unit))) return null;
   const plain = plainClockEnd(text, start, end);
   if (plain !== null) return { end: plain, isInBrackets };
   const last = matchEndAt(isInBrackets ? BRACKETED : BARE, text, start, end);
@@ -150,20 +152,23 @@ export function timeAt(text: string, start: number, end: number): Time | null {
 }
 
 /**
- * Where the commonest of times ends, `0:03` alone or `[0:03]` before a space, without trying the whole grammar; null if it
- * takes that to see.
+ * Where the commonest of times ends, `0:03` or `上午10:04` alone or `[0:03]` before a space, without trying the whole grammar;
+ * null if it takes that to see.
  */
 function plainClockEnd(text: string, start: number, end: number): number | null {
-  const opening = BRACKETS.indexOf(text.charAt(start));
-  let i = opening === -1 ? start : start + 1;
+  const opening = text.charCodeAt(start);
+  const closing = opening === BRACKET_OPEN ? BRACKET_CLOSE : opening === PARENTHESIS_OPEN ? PARENTHESIS_CLOSE : null;
+  let i = closing === null ? start : start + 1;
+  if (HALF_DAYS.has(pairOf(text.charCodeAt(i), text.charCodeAt(i + 1)))) i += 2;
   for (let parts = 0; parts < 4; parts += 1) {
     const first = i;
     while (i < end && i < first + 4 && isDigit(text.charCodeAt(i))) i += 1;
     if (i === first || i === first + 4) return null;
-    if (text.charCodeAt(i) !== COLON) {
+    const unit = text.charCodeAt(i);
+    if (unit !== COLON) {
       if (parts === 0) return null;
-      if (opening === -1) return i >= end ? end : null;
-      return text[i] === BRACKETS[opening + 1] && (i + 1 >= end || text[i + 1] === ' ') ? i + 1 : null;
+      if (closing === null) return i >= end ? end : null;
+      return unit === closing && (i + 1 >= end || text.charCodeAt(i + 1) === SPACE) ? i + 1 : null;
     }
     i += 1;
   }
@@ -171,19 +176,48 @@ function plainClockEnd(text: string, start: number, end: number): number | null 
 }
 
 const COLON = 0x3a;
-/** Opening and closing ones by turns. */
-const BRACKETS = '[]()';
+const SPACE = 0x20;
+const BRACKET_OPEN = 0x5b;
+const BRACKET_CLOSE = 0x5d;
+const PARENTHESIS_OPEN = 0x28;
+const PARENTHESIS_CLOSE = 0x29;
 
 /** A quick look at the first characters. */
-function mayBeginTime(text: string, start: number): boolean {
-  const unit = text.charCodeAt(start);
+function mayBeginTime(text: string, start: number, unit: number): boolean {
   if (isDigit(unit)) return true;
-  if (unit < 0x80) return text.charCodeAt(start + 1) > 0x60 && MONTHS.has(text.slice(start, start + 3));
-  return isOtherDigit(unit) || (HALF_DAYS.has(text.slice(start, start + 2)) && !isLetter(text.charCodeAt(start + 2)));
+  if (unit < 0x80) {
+    const second = text.charCodeAt(start + 1);
+    return second > 0x60 && second < 0x7b && MONTHS.has(pairOf(second, text.charCodeAt(start + 2)));
+  }
+  if (unit < 0x660) return false;
+  if (HALF_DAYS.has(pairOf(unit, text.charCodeAt(start + 1)))) return !isLetter(text.charCodeAt(start + 2));
+  return isOtherDigit(unit);
 }
 
-const MONTHS: ReadonlySet<string> = new Set('Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec'.split('|'));
-const HALF_DAYS: ReadonlySet<string> = new Set(HALF_DAY.split('|'));
+/** Whether a digit stands behind the bracket, and at most a weekday and a month before it. */
+function mayHoldTime(text: string, start: number, end: number): boolean {
+  const last = Math.min(end, start + MAX_UNITS_IN_BRACKETS);
+  for (let i = start + 1; i < last; i += 1) {
+    const unit = text.charCodeAt(i);
+    if (isDigit(unit) || isOtherDigit(unit)) return true;
+    if (CLOSING.has(unit)) return false;
+  }
+  return false;
+}
+
+const MAX_UNITS_IN_BRACKETS = 32;
+
+/** The second and third letters of the months, and the two of each half of the day. */
+const MONTHS = pairsOf('an|eb|ar|pr|ay|un|ul|ug|ep|ct|ov|ec');
+const HALF_DAYS = pairsOf(HALF_DAY);
+
+function pairsOf(words: string): ReadonlySet<number> {
+  return new Set(words.split('|').map((word) => pairOf(word.charCodeAt(0), word.charCodeAt(1))));
+}
+
+function pairOf(first: number, second: number): number {
+  return first * 0x10000 + second;
+}
 
 function isLetter(unit: number): boolean {
   return (unit >= 0x3040 && unit <= 0x9fff) || (unit >= 0xac00 && unit <= 0xd7a3);
@@ -191,23 +225,45 @@ function isLetter(unit: number): boolean {
 
 /** Whether it is a digit of another script than Latin. */
 function isOtherDigit(unit: number): boolean {
-  if (unit < 0x660 || (unit > 0x1819 && unit < 0xff10)) return false;
-  return ZEROS.some((zero) => unit >= zero && unit < zero + 10);
+  return zeroOf(unit) !== null;
 }
+
+/** The zero of the script that a digit of another script than Latin belongs to; null if it is none. */
+function zeroOf(unit: number): number | null {
+  if (unit < 0x660 || (unit > 0x1819 && unit < 0xff10)) return null;
+  for (const zero of ZEROS) if (unit >= zero && unit < zero + 10) return zero;
+  return null;
+}
+
+const ZERO = 0x30;
 
 /** No time is longer. */
 const MAX_TIME_UNITS = 160;
-const FIRST_OTHER_DIGIT = 0x660;
-const OTHER_DIGITS = /[\u0660-\u1819\uff10-\uff19]/g;
+/** The first digit of a time follows a bracket, the half of the day and a space, or fewer of these. */
+const MAX_UNITS_TO_DIGIT = 4;
 
 /** Where a match at `start` ends, in digits of any script; null if there is none before `end`. */
 function matchEndAt(pattern: RegExp, text: string, start: number, end: number): number | null {
-  const isAscii = text.charCodeAt(start) < FIRST_OTHER_DIGIT && !(text.charCodeAt(start + 1) >= FIRST_OTHER_DIGIT);
-  if (isAscii) return matchEnd(pattern, text, start, end);
-  const written = text.slice(start, Math.min(end, start + MAX_TIME_UNITS));
-  const ascii = written.replaceAll(OTHER_DIGITS, (char) => String(digitOf(char) ?? char));
+  if (!hasOtherDigits(text, start)) return matchEnd(pattern, text, start, end);
+  const ascii = withAsciiDigits(text, start, Math.min(end, start + MAX_TIME_UNITS));
   const length = matchEnd(pattern, ascii, 0, ascii.length);
   return length === null ? null : start + length;
+}
+
+function hasOtherDigits(text: string, start: number): boolean {
+  if (isDigit(text.charCodeAt(start))) return false;
+  for (let i = start; i <= start + MAX_UNITS_TO_DIGIT; i += 1) if (isOtherDigit(text.charCodeAt(i))) return true;
+  return false;
+}
+
+function withAsciiDigits(text: string, start: number, end: number): string {
+  const units: number[] = [];
+  for (let i = start; i < end; i += 1) {
+    const unit = text.charCodeAt(i);
+    const zero = zeroOf(unit);
+    units.push(zero === null ? unit : ZERO + unit - zero);
+  }
+  return String.fromCharCode(...units);
 }
 
 /** Where a match at `start` ends; null if there is none before `end`. The pattern must be sticky. */
@@ -234,7 +290,7 @@ const UNIT_SECONDS: ReadonlyMap<string, number> = new Map([
 /** A time that `timeAt` found, or the first of its range, in seconds of its day or of the recording. */
 export function secondsOf(text: string): number {
   const [single = ''] = text.split(RANGE_MARK, 1);
-  const plain = single.replaceAll(OTHER_DIGITS, (char) => String(digitOf(char) ?? char));
+  const plain = withAsciiDigits(single, 0, Math.min(single.length, MAX_TIME_UNITS));
   const [clock, first = '0', second = '0', third, fraction = '0'] = CLOCK_PARTS.exec(plain) ?? [];
   if (clock !== undefined) {
     const hours = third === undefined ? 0 : Number(first);
@@ -254,9 +310,3 @@ export function secondsOf(text: string): number {
 }
 
 const AM_OR_PM = /[AaPp]\.?\s?[Mm]|上午|下午|午前|午後|오전|오후/;
-
-function digitOf(char: string): number | null {
-  const unit = char.charCodeAt(0);
-  const zero = ZEROS.find((first) => unit >= first && unit < first + 10);
-  return zero === undefined ? null : unit - zero;
-}

@@ -22,6 +22,16 @@ export function hostileBodies(units: number): HostileBody[] {
   const tabs = '1:11:11:11\t\t\t\tA\t\t\t**\n';
   const padded = `0:03${' '.repeat(120)}x\n`;
   const halfDay = '安 上午10:04:12\n早\n\n';
+  const voice = '0:0-->0:0\n<v A>x\n\n';
+  /** As many different ones as fit. */
+  const different = (line: (i: number) => string): string => {
+    const lines: string[] = [];
+    for (let i = 10_000_000, length = 0; length < units; i += 1) length += lines[lines.push(line(i)) - 1]?.length ?? 0;
+    return lines.slice(0, -1).join('');
+  };
+  const lines = (text: string): Omit<HostileBody, 'name'> => ({ body: fill(text), declared: null, turns: count(text) });
+  const names = different((i) => `${i}a: x\n`);
+  const keys = different((i) => `{"k${i}":1,"at":0,"text":""},`);
   return [
     { name: '[', body: fill('['), declared: null, turns: 1 },
     { name: '[ declared as utterances', body: fill('['), declared: 'utterances_json', turns: 1 },
@@ -98,6 +108,33 @@ export function hostileBodies(units: number): HostileBody[] {
     { name: 'columns of a few words', body: fill('0:03\tA\tx\n'), declared: null, turns: count('0:03\tA\tx\n') },
     { name: 'days and zones', body: fill('2031-03-12T10:04:12.5+02:00 '), declared: null, turns: 1 },
     { name: 'half days', body: fill(halfDay), declared: null, turns: count(halfDay) },
+    { name: 'digits of other scripts', ...lines('٠:٠٣ x\n') },
+    { name: 'digits of other scripts in brackets', ...lines('[٠:٠٣] ا: x\n') },
+    { name: 'amounts of time', ...lines('1s x\n') },
+    { name: 'days and halves of them', ...lines('12 Mar 2031, 10:04 PM x\n') },
+    { name: 'ranges of times', ...lines('0:03 - 0:05 Anna: x\n') },
+    { name: 'names in brackets', ...lines('[A] x\n') },
+    { name: 'names above times', ...lines('Anna\n0:03\nx\n\n') },
+    { name: 'names above words', ...lines('Anna\nx\n\n') },
+    { name: 'times before names', ...lines('0:03 Anna\nx\n') },
+    { name: 'names in bold', ...lines('**A** x\n') },
+    { name: 'names before dashes', ...lines('Anna - x\n') },
+    { name: 'questions and answers', ...lines('Q.  x\n') },
+    { name: 'Chinese names', ...lines('安：走\n') },
+    { name: 'names that never recur', body: names, declared: null, turns: names.split('\n').length - 1 },
+    { name: 'brackets in names', ...lines(`A${' [1'.repeat(30)}\n`) },
+    {
+      name: 'voices of cues',
+      body: fill(voice, 'WEBVTT\n\n'),
+      declared: null,
+      turns: Math.floor((units - 8) / voice.length),
+    },
+    {
+      name: 'members of ever new names',
+      body: `[${keys.slice(0, -1)}]`,
+      declared: null,
+      turns: keys.split('{').length - 1,
+    },
     { name: 'asterisks', body: fill('**'), declared: null, turns: 1 },
     { name: 'spaces and a time', body: fill(' ', 'A', ' 0:03'), declared: null, turns: 1 },
     { name: 'notes', body: fill('NOTE\n\n', `WEBVTT\n\n${emptyCue}`), declared: null, turns: 1 },

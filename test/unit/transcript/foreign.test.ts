@@ -47,6 +47,7 @@ test.each([
     'a manual',
     'Ingredients: flour, eggs\nTime: 30 minutes\n\nStep 1: Mix.\nStep 2: Bake.\nStep 3: Eat.\n\nThen clean up.\nEnjoy the evening.',
   ],
+  ['a style sheet', 'color: red;\nwidth: 4px;\ncolor: blue;\nwidth: 5px;\ncolor: green;'],
   ['prose with times', 'We met at 10:30 and left at 11:15. Then at 12:00 we ate.\n\nAt 13:00 we went home.'],
   ['cues on one line', '1 00:00:01,000 --> 00:00:02,000 Hi. 2 00:00:02,000 --> 00:00:04,000 Ho.'],
 ])('T12: %s is not understood, and says so', (_what, body) => {

@@ -129,6 +129,16 @@ test('T12: a question all in bold is a turn', () => {
   ]);
 });
 
+test('T12: speech may end like the line of a program', () => {
+  expect(read('Anna: yes;\nBo: the others (\nAnna: so {')).toEqual([
+    'spoken lines',
+    'Anna: yes;',
+    'Bo: the others (',
+    'Anna: so {',
+  ]);
+  expect(read('[0:03] anna: yes;\n[0:05] bo: no;')).toEqual(['spoken lines', 'anna: yes;', 'bo: no;']);
+});
+
 test('T2a: a time without brackets behind the colon is an answer', () => {
   expect(read('Anna: When?\nBo: 10:30\nAnna: Fine.')).toEqual([
     'spoken lines',
