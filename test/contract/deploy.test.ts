@@ -314,24 +314,61 @@ describe('manifests', () => {
   });
 });
 
-test('the image is built from files that are there', () => {
-  const [, named = ''] = /for \(const name of \[(.*?)\]\)/.exec(readText('Dockerfile')) ?? [];
-  const names = [...named.matchAll(/'([^']+)'/g)].map(([, name = '']) => name);
-  expect(names.length).toBeGreaterThan(3);
-  expect(names.filter((name) => !existsSync(join(ROOT, 'src', name)))).toEqual([]);
+describe('the image', () => {
+  const dockerfile = readText('Dockerfile');
+  const [build = '', final = ''] = dockerfile.split(/^FROM .*$/m).slice(1);
+  const packed = [...packageJson.files.map((name) => name.split('/')[0]), 'package.json', 'LICENSE'];
+
+  test('is built from files that are there, all that .dockerignore lets through and nothing else', () => {
+    const copied = [...build.matchAll(/^COPY (.*) \S+$/gm)].flatMap(([, names = '']) => names.split(' '));
+    const [rest, ...exceptions] = readText('.dockerignore')
+      .split('\n')
+      .filter((line) => /^[*!]/.test(line));
+    expect(rest).toBe('*');
+    const names = exceptions.map((line) => line.slice(1));
+    expect(names.filter((name) => !existsSync(join(ROOT, name)))).toEqual([]);
+    expect(new Set(copied)).toEqual(new Set(names.map((name) => name.replace('/shipped.ts', ''))));
+  });
+
+  test('ships what the package holds, its packages and their compiled code, and no npm', () => {
+    const shipped = [...final.matchAll(/^COPY --from=build (.*) \S+$/gm)].flatMap(([, names = '']) => names.split(' '));
+    const wanted = [...new Set(packed), 'node_modules', '.compile-cache'];
+    expect(shipped.toSorted()).toEqual(wanted.map((name) => `/app/${name}`).toSorted());
+    expect(final.match(/^COPY /gm)).toHaveLength(shipped.length - 1);
+    expect(build).toMatch(/^RUN npm pack .*tar -xzf evalgate-\*\.tgz -C \/app /m);
+    expect(build).toMatch(/^RUN npm ci --omit=dev --ignore-scripts /m);
+    expect(final).toMatch(/rm -rf \/usr\/local\/lib\/node_modules /);
+    expect(final).not.toMatch(/\bnpm (?:ci|install|run)\b/);
+  });
+
+  test('names its version and its base, which its digest fixes in both stages', () => {
+    expect(dockerfile.match(/^FROM .*$/gm)).toEqual(['FROM ${BASE} AS build', 'FROM ${BASE}']);
+    expect(final).toContain(`\nARG VERSION=${packageJson.version}\nARG REVISION=\n`);
+    for (const [label, value] of Object.entries({
+      title: 'evalgate',
+      version: '${VERSION}',
+      revision: '${REVISION}',
+      licenses: packageJson.license,
+      'base.name': '${NODE_IMAGE}',
+      'base.digest': '${NODE_DIGEST}',
+    })) {
+      expect(final).toContain(`org.opencontainers.image.${label}="${value}"`);
+    }
+  });
+
+  test('starts, checks and stops the program that the package has as its command', () => {
+    const command = ['node', `/app/${packageJson.bin.evalgate}`];
+    expect(final).toContain(`\nENTRYPOINT ${array(command)}\nCMD ${array(['serve'])}\n`);
+    expect(final).toContain(`\n  CMD ${array([...command, 'health'])}\n`);
+    expect(final).toContain('\nSTOPSIGNAL SIGTERM\n');
+    expect(final).toContain(`\nRUN ln -s /app/${packageJson.bin.evalgate} /usr/local/bin/evalgate\n`);
+  });
 });
 
-test('the image says of what version it is, names its base, and has no npm', () => {
-  const dockerfile = readText('Dockerfile');
-  expect(dockerfile).toContain(`org.opencontainers.image.version="${packageJson.version}"`);
-  for (const name of ['title', 'description', 'revision', 'licenses', 'base.name', 'base.digest']) {
-    expect(dockerfile).toContain(`org.opencontainers.image.${name}="`);
-  }
-  // Each stage is of the base that can be fixed by its digest.
-  expect(dockerfile.match(/^FROM .*$/gm)).toEqual(['FROM ${BASE} AS build', 'FROM ${BASE}']);
-  const final = dockerfile.slice(dockerfile.lastIndexOf('\nFROM '));
-  expect(final).toMatch(/rm -rf \/usr\/local\/lib\/node_modules /);
-});
+/** As a Dockerfile has it. */
+function array(words: readonly string[]): string {
+  return `[${words.map((word) => `"${word}"`).join(', ')}]`;
+}
 
 describe('the balancer', () => {
   test('lets the longest response headers through', async () => {

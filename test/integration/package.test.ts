@@ -98,6 +98,21 @@ test('it serves the API, its documentation and the dashboard', async () => {
   }
 });
 
+test('the image compiles every file of it beforehand, and a program of the image uses that', async () => {
+  const [, step = ''] =
+    /^RUN (node --input-type=module [^]*?)\n(?!  )/m.exec(readFileSync(join(ROOT, 'Dockerfile'), 'utf8')) ?? [];
+  const installed = join(folder.path, 'package');
+  const cache = join(folder.path, 'compile-cache');
+  const env = { ...process.env, NODE_COMPILE_CACHE: cache };
+  const script = `cd "${installed}" && ${step.replaceAll('/app/', `${installed}/`)}`;
+  expect(await runProcess('sh', ['-c', script], env)).toMatchObject({ code: 0, stderr: '' });
+  const compiled = readdirSync(cache, { recursive: true });
+  const args = ['--disable-sigusr1', program, 'keys', 'list', '--help'];
+  expect(await runProcess(process.execPath, args, env)).toMatchObject({ code: 0, stderr: '' });
+  // It would keep what it had to compile by itself.
+  expect(readdirSync(cache, { recursive: true })).toEqual(compiled);
+});
+
 test('its commands run', async () => {
   const transcript = fileOf('Ann: Hello.\nBob: Hi.\n', 'call.txt');
   const { code, stdout } = await runProcess(process.execPath, [program, 'transcript', transcript, '--json']);
