@@ -4,9 +4,9 @@ import { codec, parsed, readEach, ValueProblem } from './codecs.ts';
 
 /**
  * `viewer` reads everything but secrets and key hashes; `operator` also purges, erases, sets times and maintenance; `keys`
- * reads and changes API keys only; `admin` does everything.
+ * reads and changes API keys only; `changes` announces changes of the store and does nothing else; `admin` does everything.
  */
-export const ROLES = ['viewer', 'operator', 'keys', 'admin'] as const;
+export const ROLES = ['viewer', 'operator', 'keys', 'changes', 'admin'] as const;
 export type Role = (typeof ROLES)[number];
 
 export interface NamedToken {

@@ -7,6 +7,7 @@ import type { z } from 'zod';
 import { duration, integer, oneOf, optional, port, share, size, yesOrNo } from './codecs.ts';
 import { adminTokens } from './admin-tokens.ts';
 import {
+  changesSecrets,
   deprecations,
   encryptionKeys,
   host,
@@ -150,6 +151,17 @@ export const configSchema = section({
   api: section({
     deprecations: setting(deprecations, { env: null, default: [] }).describe(
       'Versions and operations whose end is announced in their answers. See [versions](versions.md).',
+    ),
+  }),
+  changes: section({
+    announced: setting(yesOrNo, { env: 'CHANGES_ANNOUNCED', default: false }).describe(
+      'Whether the store announces every change: then consumers have the feed `GET /v2/changes`. Set it only if the store announces all of them. See [the hook](store-interface.md#announcing-changes).',
+    ),
+    keepMs: setting(duration(60 * SECOND, 30 * DAY), { env: null, default: '7d' }).describe(
+      'How long the feed keeps an event; of one workspace 100,000 at most. A consumer that was away for longer has to read all calls once. Raise it if consumers are away for longer, and Redis has room (some 100 bytes per event).',
+    ),
+    secrets: secret(changesSecrets, [], { path: 'changes.secret', env: 'CHANGES_SECRET' }).describe(
+      'Secrets of Standard Webhooks with which the store signs its announcements: then they need no admin token. Several while you rotate them.',
     ),
   }),
   cache: section({

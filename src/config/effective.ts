@@ -28,7 +28,8 @@ export function originOf({ resolved }: LoadedConfig, id: string): Origin {
 }
 
 /** All other settings need a new process, except Redis addresses: `canChange`. */
-const RELOADABLE = /^(?:cache\.classes\.|rateLimit\.|log\.|(?:admin\.token|upstream\.token|cache\.encryptionKeys)$)/;
+const RELOADABLE =
+  /^(?:cache\.classes\.|rateLimit\.|log\.|(?:admin\.token|upstream\.token|cache\.encryptionKeys|changes\.secret)$)/;
 const REDIS_ADDRESSES: readonly string[] = ['redis.url', 'redis.cacheUrl'];
 
 function canChange(id: string, from: unknown, to: unknown): boolean {

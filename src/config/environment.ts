@@ -69,7 +69,7 @@ export function readSecret(name: string, env: Environment, readFile: ReadFile): 
 }
 
 /** Variables with these prefixes are meant for this program. */
-const OWN_PREFIXES = ['UPSTREAM_', 'REDIS_', 'RATE_LIMIT_', 'CACHE_'];
+const OWN_PREFIXES = ['UPSTREAM_', 'REDIS_', 'RATE_LIMIT_', 'CACHE_', 'CHANGES_'];
 /** Kubernetes and Docker set these for a service of that name, such as REDIS_SERVICE_HOST. */
 const SERVICE_LINK = /_(?:SERVICE_(?:HOST|PORT\w*)|PORT(?:_\d+_(?:TCP|UDP)\w*)?)$/;
 /** A shorter name has to be the same but for its case: `WORKER` is a common name, and near `WORKERS`. */

@@ -102,6 +102,33 @@ function parseEncryptionKeys(written: string): KeyObject[] {
   });
 }
 
+const SECRET_PREFIX = 'whsec_';
+/** As Standard Webhooks has it. */
+const SECRET_BYTES = { min: 24, max: 64 } as const;
+
+export const changesSecrets = codec<readonly string[]>(
+  parsed(z.string(), parseChangesSecrets).readonly(),
+  `one or more secrets with commas between them, each whsec_ and ${SECRET_BYTES.min} to ${SECRET_BYTES.max} bytes in base64; make one with: echo whsec_$(openssl rand -base64 32)`,
+);
+
+/** Throws a ValueProblem, which says what is wrong with which secret and quotes none. */
+function parseChangesSecrets(written: string): string[] {
+  const secrets: string[] = [];
+  return readEach(written.split(','), (text, index) => {
+    const part = `secret ${index + 1}`;
+    const secret = text.trim();
+    const encoded = secret.slice(SECRET_PREFIX.length);
+    if (!secret.startsWith(SECRET_PREFIX))
+      throw new ValueProblem(`${part} (between commas) does not begin with whsec_`);
+    if (!BASE64.test(encoded) || encoded.length % 4 !== 0) throw new ValueProblem(`${part} is not in base64`);
+    const { length } = Buffer.from(encoded, 'base64');
+    if (length < SECRET_BYTES.min || length > SECRET_BYTES.max) throw new ValueProblem(`${part} has ${length} bytes`);
+    if (secrets.includes(secret)) throw new ValueProblem(`${part} is given twice`);
+    secrets.push(secret);
+    return secret;
+  });
+}
+
 const DEPRECATION = /^(?<target>\S+) from (?<from>\S+)(?: until (?<until>\S+))?(?: see (?<link>\S+))?$/;
 const TARGETS = ['v1', 'v2', ...OPERATIONS.v1, ...OPERATIONS.v2] as const;
 const DATE = z.union([z.iso.date(), z.iso.datetime({ precision: 0 })]);

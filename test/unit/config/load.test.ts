@@ -140,7 +140,7 @@ describe('the file', () => {
     ],
     [
       'sever: {}',
-      'sever (my.yaml): there is no such setting; did you mean "server"?; allowed: server, admin, redis, upstream, keys, rateLimit, api, cache, objectives, log',
+      'sever (my.yaml): there is no such setting; did you mean "server"?; allowed: server, admin, redis, upstream, keys, rateLimit, api, changes, cache, objectives, log',
     ],
     [
       'cache: {classes: {list: {freshMs: 1s}}}',
@@ -152,11 +152,11 @@ describe('the file', () => {
     ],
     [
       'telemetry: {}\n',
-      'telemetry (my.yaml): there is no such setting; allowed: server, admin, redis, upstream, keys, rateLimit, api, cache, objectives, log',
+      'telemetry (my.yaml): there is no such setting; allowed: server, admin, redis, upstream, keys, rateLimit, api, changes, cache, objectives, log',
     ],
     [
       '__proto__: {a: 1}',
-      '__proto__ (my.yaml): there is no such setting; allowed: server, admin, redis, upstream, keys, rateLimit, api, cache, objectives, log',
+      '__proto__ (my.yaml): there is no such setting; allowed: server, admin, redis, upstream, keys, rateLimit, api, changes, cache, objectives, log',
     ],
     [
       'cache: 3',
@@ -351,7 +351,7 @@ describe('deprecations', () => {
     ['v1 until 2027-01-01', '"v1 until 2027-01-01" is none'],
     [
       'v3 from 2027-01-01',
-      'there is no v3: it can be v1, v2, listReports, getReport, getReportScorecard, getReportDealInsights, getReportTranscript, getWorkspaceKey, listCalls, getCall, getCallTranscript, getCallScorecard, getScorecardRubric, getCallsKey',
+      'there is no v3: it can be v1, v2, listReports, getReport, getReportScorecard, getReportDealInsights, getReportTranscript, getWorkspaceKey, listCalls, getCall, getCallTranscript, getCallScorecard, getScorecardRubric, getCallsKey, listChanges',
     ],
     ['v1 from 2027-02-30', `"2027-02-30" ${date}`],
     ['v1 from 2027-01-01T00:00:00+02:00', `"2027-01-01T00:00:00+02:00" ${date}`],

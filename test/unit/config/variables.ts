@@ -25,7 +25,7 @@ const URL =
 const REDIS =
   'redis://[user:password@]host[:port][/db], redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/primary[/db]; rediss for TLS';
 const TOKENS =
-  'one token, or name=token or name:role=token pairs with commas between them; a role is one of viewer, operator, keys, admin (the default); a token is 1 to 512 visible ASCII characters without spaces and commas';
+  'one token, or name=token or name:role=token pairs with commas between them; a role is one of viewer, operator, keys, changes, admin (the default); a token is 1 to 512 visible ASCII characters without spaces and commas';
 const TOKEN = '1 to 4096 visible ASCII characters without spaces';
 const KEYS =
   'one or more keys of 32 bytes in base64, with commas between them: the first encrypts, all decrypt; make one with: openssl rand -base64 32';
@@ -34,6 +34,17 @@ const KEY_B = Buffer.alloc(32, 'b');
 const TWO_KEYS = `${KEY_A.toString('base64')}, ${KEY_B.toString('base64')}`;
 const SHORT_KEY = Buffer.alloc(24, 'hunter2').toString('base64');
 const NO_KEYS = [SHORT_KEY, `${KEY_A.toString('base64')},`, `${KEY_A.toString('base64')},${KEY_A.toString('base64')}`];
+const SIGNING =
+  'one or more secrets with commas between them, each whsec_ and 24 to 64 bytes in base64; make one with: echo whsec_$(openssl rand -base64 32)';
+const SECRET_A = `whsec_${KEY_A.toString('base64')}`;
+const TWO_SECRETS = `${SECRET_A}, whsec_${KEY_B.toString('base64')}`;
+const NO_SECRETS = [
+  KEY_A.toString('base64'),
+  'whsec_hunter2',
+  `whsec_${Buffer.alloc(16).toString('base64')}`,
+  `${SECRET_A},`,
+  `${SECRET_A},${SECRET_A}`,
+];
 const LEVELS = 'one of trace, debug, info, warn, error, fatal, silent';
 const duration = (from: string, to: string): string =>
   `a duration like 250ms, 30s, 5m, 2h, 7d or 0s, from ${from} to ${to}`;
@@ -72,6 +83,11 @@ export const PROBLEMS: Readonly<Record<string, string>> = {
   [SHORT_KEY]: 'key 1 has 24 bytes instead of 32',
   [NO_KEYS[1] ?? '']: 'key 2 (between commas) is not in base64',
   [NO_KEYS[2] ?? '']: 'key 2 is given twice',
+  [NO_SECRETS[0] ?? '']: 'secret 1 (between commas) does not begin with whsec_',
+  [NO_SECRETS[1] ?? '']: 'secret 1 is not in base64',
+  [NO_SECRETS[2] ?? '']: 'secret 1 has 16 bytes',
+  [NO_SECRETS[3] ?? '']: 'secret 2 (between commas) does not begin with whsec_',
+  [NO_SECRETS[4] ?? '']: 'secret 2 is given twice',
   'gate:8081': '"gate:8081" is none',
   'hunter2:6379':
     'it is none of redis://host:port, redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/primary (rediss for TLS)',
@@ -109,6 +125,8 @@ const ROWS: readonly Row[] = [
   ['KEY_GRACE', 'keys.grace', '2h', 7_200_000, duration('0s', '7d'), ['10', '8d'], 'keys.graceMs'],
   ['RATE_LIMIT_PER_MINUTE', 'rateLimit.perMinute', '1', 1, LIMIT, ['0', '1000000001', '1e3']],
   ['RATE_LIMIT_PER_HOUR', 'rateLimit.perHour', '1000000000', 1_000_000_000, LIMIT, ['0', '1000000001', '1e3']],
+  ['CHANGES_ANNOUNCED', 'changes.announced', 'true', true, 'true or false', ['yes', '1']],
+  ['CHANGES_SECRET', 'changes.secret', TWO_SECRETS, TWO_SECRETS.split(', '), SIGNING, NO_SECRETS, 'changes.secrets'],
   [
     'CACHE_ENCRYPTION_KEYS',
     'cache.encryptionKeys',
@@ -136,7 +154,14 @@ const ROWS: readonly Row[] = [
   ['LOG_LEVEL', 'log.level', 'silent', 'silent', LEVELS, ['INFO']],
 ];
 
-const SECRETS = ['ADMIN_TOKEN', 'CACHE_ENCRYPTION_KEYS', 'REDIS_URL', 'REDIS_CACHE_URL', 'UPSTREAM_TOKEN'];
+const SECRETS = [
+  'ADMIN_TOKEN',
+  'CHANGES_SECRET',
+  'CACHE_ENCRYPTION_KEYS',
+  'REDIS_URL',
+  'REDIS_CACHE_URL',
+  'UPSTREAM_TOKEN',
+];
 
 export const VARIABLES: readonly Variable[] = ROWS.map((row) => {
   const [name, key, written, value, allowed, refused, path = key] = row;
