@@ -1,5 +1,5 @@
 /** Changes of records in the store: each is an event of the journal, by which every process renews what is from before it. */
-import type { Changed, Journal, RecordChange } from '../journal/journal.ts';
+import type { Changed, EventOf, Journal, RecordChange } from '../journal/journal.ts';
 import type { Clock } from '../time/clock.ts';
 
 /** What the store says of a change. */
@@ -17,10 +17,17 @@ export class Changes {
     this.#options = options;
   }
 
-  /** Resolves once the changes are in the journal and in force here. Rejects as `Journal.append` does. */
-  async announce(mode: Changed['mode'], changes: readonly AnnouncedChange[]): Promise<void> {
-    const { journal, clock } = this.#options;
+  /**
+   * Makes the event of announced changes, and resolves with what `append` makes of it: it appends the event to the journal, and
+   * perhaps more in the same step. Rejects as that does.
+   */
+  async announce<T>(
+    mode: Changed['mode'],
+    changes: readonly AnnouncedChange[],
+    append: (event: EventOf<'changes'>) => Promise<T>,
+  ): Promise<T> {
+    const { clock } = this.#options;
     const announced = changes.map((change) => ({ ...change, shown: null }));
-    await journal.append({ kind: 'changes', mode, isAnnounced: true, atMs: clock.nowMs(), changes: announced });
+    return append({ kind: 'changes', mode, isAnnounced: true, atMs: clock.nowMs(), changes: announced });
   }
 }

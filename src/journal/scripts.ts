@@ -95,48 +95,60 @@ return position('', redis.call('XRANGE', KEYS[2], string.format('%.0f-0', asked.
 `,
 );
 
+/** Defines `record`, which appends an event and writes what it leaves. */
+const RECORD_LUA = `
+local function record(text)
+  add(text)
+  local event = cjson.decode(text)
+  local nowMs = redis.call('TIME')[1] * 1000
+  if event.kind == 'purge' then
+    for _, tag in ipairs(event.tags) do
+      local soft, hard = string.match(redis.call('HGET', KEYS[1], 'purge:' .. tag) or '0 0', '^(%d+) (%d+)')
+      if event.mode == 'soft' then soft = sequence else hard = sequence end
+      redis.call('HSET', KEYS[1], 'purge:' .. tag, string.format('%.0f %.0f %.0f', soft, hard, nowMs))
+    end
+  elseif event.kind == 'forgotten' then
+    local fields = redis.call('HGETALL', KEYS[1])
+    for i = 1, #fields, 2 do
+      local tag = string.match(fields[i], '^purge:(.*)')
+      if tag then
+        local soft, hard, atMs = string.match(fields[i + 1], '^(%d+) (%d+) (%d+)')
+        local isForgotten = string.match(tag, '^evaluation:') and tonumber(hard) <= event.upTo
+        if tonumber(atMs) < nowMs - ${KEPT_PURGES_MS} or (isForgotten and soft == '0') then
+          redis.call('HDEL', KEYS[1], fields[i])
+        elseif isForgotten then
+          redis.call('HSET', KEYS[1], fields[i], soft .. ' 0 ' .. atMs)
+        end
+      end
+    end
+    redis.call('HSET', KEYS[1], 'forgotten', string.format('%.0f', event.upTo))
+  elseif event.kind == 'swept' then
+    local swept = tonumber(string.match(redis.call('HGET', KEYS[1], 'swept') or '', '^%d+')) or 0
+    local upTo = math.max(swept, event.upTo)
+    redis.call('HSET', KEYS[1], 'swept', string.format('%.0f %.0f %.0f', upTo, event.entries, event.of))
+  end
+end
+`;
+
+/** A script that also has `record(text)`. */
+export function recordingScript(name: string, lua: string): RedisScript {
+  return journalScript(name, RECORD_LUA + lua);
+}
+
 /**
  * ARGV: also the event, then the fields that it replaces: of each its name, its value (empty for none) and the value that is
  * replaced. Returns the end, and 1 if it was appended: not if a field holds something else by now.
  */
-export const APPEND = journalScript(
+export const APPEND = recordingScript(
   'appendToJournal',
   `
 for i = 3, #ARGV, 3 do
   if (redis.call('HGET', KEYS[1], ARGV[i]) or '') ~= ARGV[i + 2] then return position(0) end
 end
-add(ARGV[2])
+record(ARGV[2])
 for i = 3, #ARGV, 3 do
   redis.call('HDEL', KEYS[1], ARGV[i])
   if ARGV[i + 1] ~= '' then redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
-end
-local event = cjson.decode(ARGV[2])
-local nowMs = redis.call('TIME')[1] * 1000
-if event.kind == 'purge' then
-  for _, tag in ipairs(event.tags) do
-    local soft, hard = string.match(redis.call('HGET', KEYS[1], 'purge:' .. tag) or '0 0', '^(%d+) (%d+)')
-    if event.mode == 'soft' then soft = sequence else hard = sequence end
-    redis.call('HSET', KEYS[1], 'purge:' .. tag, string.format('%.0f %.0f %.0f', soft, hard, nowMs))
-  end
-elseif event.kind == 'forgotten' then
-  local fields = redis.call('HGETALL', KEYS[1])
-  for i = 1, #fields, 2 do
-    local tag = string.match(fields[i], '^purge:(.*)')
-    if tag then
-      local soft, hard, atMs = string.match(fields[i + 1], '^(%d+) (%d+) (%d+)')
-      local isForgotten = string.match(tag, '^evaluation:') and tonumber(hard) <= event.upTo
-      if tonumber(atMs) < nowMs - ${KEPT_PURGES_MS} or (isForgotten and soft == '0') then
-        redis.call('HDEL', KEYS[1], fields[i])
-      elseif isForgotten then
-        redis.call('HSET', KEYS[1], fields[i], soft .. ' 0 ' .. atMs)
-      end
-    end
-  end
-  redis.call('HSET', KEYS[1], 'forgotten', string.format('%.0f', event.upTo))
-elseif event.kind == 'swept' then
-  local swept = tonumber(string.match(redis.call('HGET', KEYS[1], 'swept') or '', '^%d+')) or 0
-  local upTo = math.max(swept, event.upTo)
-  redis.call('HSET', KEYS[1], 'swept', string.format('%.0f %.0f %.0f', upTo, event.entries, event.of))
 end
 return position(1)
 `,

@@ -57,6 +57,14 @@ export const VANISHED_KEY = taggedKey('members', 'vanished');
 /** One slot for the key registry and the journal, so that a record, its indexes and the news of it change in one script. */
 export const registryKey = (...parts: readonly string[]): string => taggedKey('keys', ...parts);
 
+/**
+ * The feed of changes, in the same slot: a hash of how far it is, a stream per workspace, and the announcements that are known
+ * by their id.
+ */
+export const FEED_KEY = registryKey('feed');
+export const feedOfKey = (workspace: string): string => registryKey('feed', workspace);
+export const announcementKey = (id: string): string => registryKey('announced', id);
+
 /** Who changed what: a list, newest first. */
 export const auditKey = (): string => `${PREFIX}audit`;
 

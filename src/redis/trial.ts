@@ -84,6 +84,7 @@ call('XTRIM', key, 'MAXLEN', '~', 10)
 call('XRANGE', key, '-', '+')
 call('XREVRANGE', key, '+', '-', 'COUNT', 1)
 call('XREAD', 'STREAMS', key, '0')
+call('XDEL', key, '1-0')
 `;
 
 /** By what the Redis is used for. KEYS: a name of our own. ARGV: a channel. */
