@@ -357,6 +357,7 @@ export class Gateway {
     const app = createPublicApp({
       clock,
       cache,
+      feed: backend.feed,
       authenticator: new Authenticator({ registry: backend.keys, clock, timers, failures }),
       quota: backend.quota,
       currentKeyLimit: backend.limiter(CURRENT_KEY_LIMIT),
@@ -382,6 +383,7 @@ export class Gateway {
       fleet: backend.fleet((question) => holdingOf(question, own)),
       tokens: () => this.#loaded.config.admin.tokens,
       wrongTokens: backend.limiter(ADMIN_TOKEN_LIMIT),
+      changesSecrets: () => this.#loaded.config.changes.secrets,
       addressOf: createClientAddress(config.server.trustedProxies),
       allowedHosts: config.admin.allowedHosts,
       trustedProxies: config.server.trustedProxies,
@@ -394,7 +396,7 @@ export class Gateway {
       shared: backend.sharedCache,
       ttl,
       configuredBy: (cacheClass, name) => originOf(this.#loaded, `cache.classes.${cacheClass}.${name}`),
-      resolve: createResolver(),
+      resolve: createResolver(config.changes.announced),
       flightOf: (key, set) => cache.flightOf(key, set),
       lastMissOf: (key) => backend.stats.lastMisses.of(key),
       outdatedLimitOf: (cacheClass) => this.#loaded.config.cache.classes[cacheClass].outdatedLimit,
@@ -435,5 +437,6 @@ async function openBackend(options: BackendOptions): Promise<Backend> {
 
 async function openApiDocument({ config }: LoadedConfig): Promise<OpenApiDocument> {
   const { buildOpenApiDocument } = await import('./http/openapi/document.ts');
-  return buildOpenApiDocument({ limits: config.rateLimit, deprecations: config.api.deprecations });
+  const { rateLimit: limits, api, changes } = config;
+  return buildOpenApiDocument({ limits, deprecations: api.deprecations, hasFeed: changes.announced });
 }

@@ -8,6 +8,7 @@ import { fastestAt, type StoreLoad } from '../telemetry/store-health.ts';
 import { type AnswerOf, PROBES, ROUTES } from '../operations/api.ts';
 import { cacheViewEndpoints } from './cache.ts';
 import { cacheControlEndpoints } from './cache-control.ts';
+import { acceptSigned, changesEndpoints } from './changes.ts';
 import { dashboardEndpoints } from './dashboard/files.ts';
 import { adminRouter, callerOf, endpoint, errorHandler, notFound } from './endpoint.ts';
 import type { AdminOptions, AdminState, Endpoint } from './endpoint.ts';
@@ -72,7 +73,9 @@ function createAdminApp(options: AdminOptions) {
   app.use(originGuard(options));
   // Open to anyone who passes the guards: the dashboard's files hold no data, and it sends a token for what it shows.
   app.use(adminRouter(dashboardEndpoints(options)).routes());
-  // Before a body is read, so that a stranger cannot make the gateway read any.
+  // The body of a signed call is read before its signature is known to be right; a stranger gets no further.
+  app.use(acceptSigned(options));
+  // Before any other body is read, so that a stranger cannot make the gateway read any.
   app.use(authenticate(options));
   app.use(jsonGuard());
   app.use(
@@ -84,6 +87,7 @@ function createAdminApp(options: AdminOptions) {
         ...cacheViewEndpoints(options),
         explainEndpoint(options),
         ...cacheControlEndpoints(options),
+        ...changesEndpoints(options),
       ]),
     ).routes(),
   );

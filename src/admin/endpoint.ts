@@ -9,6 +9,7 @@ import type { MemoryTier } from '../cache/memory-tier.ts';
 import type { PurgeLog } from '../cache/purge-log.ts';
 import type { SharedCacheAdmin } from '../cache/shared-cache.ts';
 import type { TtlControl } from '../cache/ttl-control.ts';
+import type { ChangesRoom } from '../changes/open-changes.ts';
 import type { CacheClass, TtlPolicy } from '../cache/ttl-policy.ts';
 import type { WhatIf } from '../cache/what-if/what-if.ts';
 import type { Clock } from '../time/clock.ts';
@@ -40,6 +41,10 @@ export interface AdminOptions extends Pick<ExplainParts, 'flightOf' | 'lastMissO
   readonly allowedHosts: readonly string[];
   /** Subnets of the proxies whose `X-Forwarded-Host` counts. */
   readonly trustedProxies: readonly string[];
+  /** Secrets that sign announcements of changes; they may change while the gateway runs. */
+  readonly changesSecrets: () => readonly string[];
+  readonly announcements: ChangesRoom['announcements'];
+  readonly recentChanges: ChangesRoom['recentChanges'];
   readonly readiness: () => Readiness;
   /** The newest first. */
   readonly stateChanges: () => readonly StateChange[];
@@ -91,6 +96,8 @@ export interface AdminState {
   role?: Role;
   /** The path template of the matched endpoint. Missing if none matched. */
   route?: string;
+  /** The body as it was sent. Missing until it is read. */
+  body?: Buffer;
 }
 
 export type AdminContext = Koa.ParameterizedContext<AdminState>;

@@ -15,9 +15,7 @@ export async function readBody<T>(
   schema: z.ZodType<T>,
   limitBytes: number = BODY_LIMIT_BYTES,
 ): Promise<T> {
-  // A declared length over the limit is refused before a byte is read.
-  if (Number(ctx.get('Content-Length')) > limitBytes) throw tooLarge(limitBytes);
-  const bytes = await readBytes(ctx, limitBytes);
+  const bytes = await bodyBytes(ctx, limitBytes);
   if (bytes.length === 0) throw unreadable('The body is empty. Send a JSON object.');
   let text: string;
   try {
@@ -33,6 +31,15 @@ export async function readBody<T>(
     throw unreadable(`The body of ${bytes.length} bytes is not valid JSON. Send one JSON object.`);
   }
   return mustBe(schema, body);
+}
+
+/** The body as it was sent, read once. Throws AdminError 413 if it has more than `limitBytes` bytes, 400 if it is cut off. */
+export async function bodyBytes(ctx: AdminContext, limitBytes: number): Promise<Buffer> {
+  if (ctx.state.body !== undefined) return ctx.state.body;
+  // A declared length over the limit is refused before a byte is read.
+  if (Number(ctx.get('Content-Length')) > limitBytes) throw tooLarge(limitBytes);
+  ctx.state.body = await readBytes(ctx, limitBytes);
+  return ctx.state.body;
 }
 
 async function readBytes(ctx: AdminContext, limitBytes: number): Promise<Buffer> {

@@ -8,6 +8,7 @@ import type { Stats } from '../operations/stats/stats.ts';
 import type { MaintenanceControl, MaintenanceState } from '../upstream/maintenance.ts';
 import type { Erasure, Fleet, Holding } from '../cache/erase.ts';
 import type { Changes } from '../cache/changes.ts';
+import type { ChangesRoom } from '../changes/open-changes.ts';
 import type { MemoryTier } from '../cache/memory-tier.ts';
 import type { PurgeLog } from '../cache/purge-log.ts';
 import type { SharedCache, SharedCacheAdmin } from '../cache/shared-cache.ts';
@@ -30,7 +31,7 @@ import type { RedisHealth, Siblings } from '../telemetry/redis-health.ts';
 import type { Timers } from '../time/timers.ts';
 import { VERSION } from '../version.ts';
 
-export interface Backend {
+export interface Backend extends ChangesRoom {
   /** Finds the keys of requests: those of the registry and the transient ones. */
   readonly keys: KeyLookup;
   readonly registry: KeyDirectory;

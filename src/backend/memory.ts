@@ -3,6 +3,8 @@ import { Audit } from '../operations/audit.ts';
 import { ttlEndEntry } from '../admin/cache-control.ts';
 import { Stats } from '../operations/stats/stats.ts';
 import { Changes } from '../cache/changes.ts';
+import { MemoryFeed } from '../changes/memory-feed.ts';
+import { openChanges } from '../changes/open-changes.ts';
 import { memoryDropper } from '../cache/purge.ts';
 import { PurgeLog } from '../cache/purge-log.ts';
 import { TtlControl } from '../cache/ttl-control.ts';
@@ -17,10 +19,11 @@ import { MaintenanceControl } from '../upstream/maintenance.ts';
 import { auditLog, type Backend, type BackendOptions, instanceInfo } from './backend.ts';
 
 export function memoryBackend(options: BackendOptions): Backend {
-  const { clock, timers, memory, ttl, maintenance, logger } = options;
+  const { config, clock, timers, memory, ttl, maintenance, logger } = options;
   const registry = new MemoryRegistry(clock);
   const audit = new Audit({ clock, sink: auditLog(logger), link: null });
   const journal = new MemoryJournal();
+  const changes = new Changes({ journal, clock });
   const onEnd = (end: TtlEnd): void => void audit.record(ttlEndEntry(end));
   const whatIf = new WhatIf(options);
   const instances = new Instances({ link: null, about: instanceInfo(options), atLeast: 1 });
@@ -33,7 +36,17 @@ export function memoryBackend(options: BackendOptions): Backend {
     sharedCache: null,
     journal,
     purges: new PurgeLog({ journal, clock, onHard: memoryDropper(memory, timers), isAlone: true }),
-    changes: new Changes({ journal, clock }),
+    changes,
+    ...openChanges({
+      changes,
+      journal,
+      feed: new MemoryFeed({ journal, clock, keepMs: config.changes.keepMs }),
+      reach: async () => ({ reached: 1, of: 1 }),
+      isAnnounced: config.changes.announced,
+      unannouncedShare: () => null,
+      clock,
+      timers,
+    }),
     ttlControl: new TtlControl({ journal, policy: ttl, clock, timers, onEnd }),
     onTtlsConfigured: () => {},
     useSecrets: () => {},

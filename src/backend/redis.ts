@@ -6,8 +6,11 @@ import { CacheBackend } from '../cache/redis/cache-backend.ts';
 import { RecordCipher } from '../cache/redis/encryption.ts';
 import { PurgeSweep } from '../cache/redis/purge-sweep.ts';
 import { Changes } from '../cache/changes.ts';
+import { type Erasure, erasureSchema, type Fleet, type Holding, holdingSchema } from '../cache/erase.ts';
+import { type ChangesRoom, openChanges } from '../changes/open-changes.ts';
+import { RedisFeed } from '../changes/redis-feed.ts';
+import { redisReach, type RedisReachOptions } from '../changes/redis-reach.ts';
 import { memoryDropper } from '../cache/purge.ts';
-import { RedisFleet } from '../cache/redis/redis-fleet.ts';
 import { CACHE_CLASSES } from '../cache/ttl-policy.ts';
 import { WhatIf } from '../cache/what-if/what-if.ts';
 import type { Config } from '../config/config.ts';
@@ -23,6 +26,7 @@ import { FailoverLimiter } from '../quota/failover.ts';
 import { RedisAddressError } from '../redis/address.ts';
 import { RedisLink, type RedisRole } from '../redis/connection.ts';
 import { Instances } from '../redis/instances.ts';
+import { Questions, type QuestionsOptions } from '../redis/questions.ts';
 import { StartError } from '../server/server.ts';
 import { redisCommandHook } from '../telemetry/hooks.ts';
 import { Eviction } from '../telemetry/eviction.ts';
@@ -62,6 +66,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
   const whatIf = new WhatIf(options, { ...ofProcess, peers: () => instances.peers(), onBroken });
   const { workers } = options;
   const stats = new Stats(clock, { ...ofProcess, siblings: workers === null ? null : () => workers.counts() });
+  const changes = new Changes({ journal, clock });
   const sweep = sweepPurges(options, cache, instances);
   const secrets = followSecrets(options, { state, cache: cacheLink, cipher });
   const eviction = watchEviction(options, state, isOne);
@@ -76,7 +81,8 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     sharedCache: cache.sharedCache,
     journal,
     purges: cache.purges,
-    changes: new Changes({ journal, clock }),
+    changes,
+    ...openChangesRoom(options, { link: state, journal, instances, changes }),
     ttlControl: cache.ttlControl,
     onTtlsConfigured: () => void cache.keepLonger(CACHE_CLASSES),
     useSecrets: secrets.useSecrets,
@@ -85,7 +91,7 @@ export async function openRedisBackend(options: BackendOptions, url: string): Pr
     whatIf,
     stats,
     instances,
-    fleet: (answer) => new RedisFleet({ link: state, instances, timers, answer }),
+    fleet: (reply) => openFleet({ link: state, instances, timers, reply }),
     redis,
     close: () => closeAll(parts),
   };
@@ -98,6 +104,33 @@ async function closeAll(parts: readonly { readonly close: () => Promise<void> | 
 
 function watchEviction({ health, timers }: BackendOptions, link: RedisLink, isOne: boolean): Eviction {
   return new Eviction({ link, use: isOne ? 'both' : 'state', timers, onChange: () => health.update() });
+}
+
+function openChangesRoom(
+  { config, clock, timers }: BackendOptions,
+  parts: Omit<RedisReachOptions, 'timers'> & { readonly journal: RedisJournal; readonly changes: Changes },
+): ChangesRoom {
+  return openChanges({
+    ...parts,
+    feed: new RedisFeed({ ...parts, keepMs: config.changes.keepMs }),
+    reach: redisReach({ ...parts, timers }),
+    isAnnounced: config.changes.announced,
+    unannouncedShare: () => null,
+    clock,
+    timers,
+  });
+}
+
+function openFleet({
+  instances,
+  ...parts
+}: Pick<QuestionsOptions<Erasure, Holding>, 'link' | 'timers' | 'reply'> & { readonly instances: Instances }): Fleet {
+  const schemas = { question: erasureSchema, answer: holdingSchema };
+  const questions = new Questions({ ...parts, ...schemas, name: 'erase', self: instances.id });
+  return {
+    known: (gone) => instances.known(gone),
+    ask: (...question) => questions.ask(...question),
+  };
 }
 
 function openJournal({ maintenance, clock, timers, logger }: BackendOptions, link: RedisLink, instances: Instances) {

@@ -57,9 +57,15 @@ async function publicDocument(surface: Surface | undefined, server: string | und
       `--server: ${JSON.stringify(server)} was given; allowed: an http:// or https:// address, such as https://api.example.com`,
     );
   }
-  const { rateLimit: limits, api } = loadConfig({ env: process.env }).config;
+  const { rateLimit: limits, api, changes } = loadConfig({ env: process.env }).config;
   const { buildOpenApiDocument } = await import('../http/openapi/document.ts');
   const surfaces = surface === undefined ? {} : { surfaces: [surface] };
   const serverUrl = server === undefined ? {} : { serverUrl: server.replace(/\/$/, '') };
-  return buildOpenApiDocument({ limits, deprecations: api.deprecations, ...surfaces, ...serverUrl });
+  return buildOpenApiDocument({
+    limits,
+    deprecations: api.deprecations,
+    hasFeed: changes.announced,
+    ...surfaces,
+    ...serverUrl,
+  });
 }

@@ -16,7 +16,15 @@ export const OPERATIONS = {
     'getReportTranscript',
     'getWorkspaceKey',
   ],
-  v2: ['listCalls', 'getCall', 'getCallTranscript', 'getCallScorecard', 'getScorecardRubric', 'getCallsKey'],
+  v2: [
+    'listCalls',
+    'getCall',
+    'getCallTranscript',
+    'getCallScorecard',
+    'getScorecardRubric',
+    'getCallsKey',
+    'listChanges',
+  ],
 } as const;
 
 export type SurfaceName = keyof typeof OPERATIONS;

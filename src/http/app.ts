@@ -13,21 +13,21 @@ import { requestContext } from './middleware/request-context.ts';
 import { addDocs } from './openapi/docs.ts';
 import { sendResponse } from './respond.ts';
 import { answerAuthorized, begin, refuseUnknown } from './route.ts';
+import { routesOf } from './routes.ts';
 import type { PublicAppOptions, RequestState, RouteContext } from './state.ts';
-import { V1_ROUTES } from './v1.ts';
-import { V2_ROUTES } from './v2.ts';
 
 /** Its handler never rejects. */
 export function createPublicApp(options: PublicAppOptions): RequestHandler {
   const app = new Koa<RequestState>();
   const router = new Router<RequestState>({ strict: true, sensitive: true });
-  const routes = [...V1_ROUTES, ...V2_ROUTES];
+  const { cache, feed } = options;
+  const routes = routesOf(feed !== null);
   const enter = loadShedding(options);
   const limit = rateLimit(options);
 
   // Behind the match, so that a request that is shed is counted with its route, too.
   addDocs(router, enter, options.document);
-  const parts = { cache: options.cache, renewKey: renewKey(options) };
+  const parts = { sources: { cache, feed }, renewKey: renewKey(options) };
   const checks = [enter, authenticate(options), limit, keyShedding()];
   for (const route of routes) {
     router.get(

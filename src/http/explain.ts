@@ -4,13 +4,14 @@ import type { Resolution } from '../cache/explain.ts';
 import { UUID_PATTERN } from '../domain/records.ts';
 import { Problem } from './problem.ts';
 import { parseQuery, ReaderNeeded } from './route.ts';
+import { routesOf } from './routes.ts';
 import type { Route } from './state.ts';
-import { V1_ROUTES } from './v1.ts';
-import { V2_ROUTES } from './v2.ts';
 
 /** `path` with its query; `ownWorkspaceIds`: all of the reader's workspaces, in lower case, or null if no reader was named. */
-export function createResolver(): (path: string, ownWorkspaceIds: readonly string[] | null) => Resolution {
-  const routes = [...V1_ROUTES, ...V2_ROUTES];
+export function createResolver(
+  hasFeed: boolean,
+): (path: string, ownWorkspaceIds: readonly string[] | null) => Resolution {
+  const routes = routesOf(hasFeed);
   const find = routeTable(routes);
   return (path, ownWorkspaceIds) => {
     const [target = ''] = path.split('#');

@@ -159,6 +159,15 @@ export function cursor(name: string, description: string): Parameter<string | nu
   });
 }
 
+/** v2: the same, never empty. */
+export function givenCursor(name: string, description: string): Parameter<string | null> {
+  const schema = { type: 'string', minLength: 1, maxLength: MAX_CURSOR_LENGTH } as const;
+  return declared({ name, description, schema }, null, (text) => {
+    if (text !== '' && text.length <= MAX_CURSOR_LENGTH) return { value: text };
+    return { fault: `The query parameter ${name} must hold 1 to ${MAX_CURSOR_LENGTH} characters.` };
+  });
+}
+
 /** v1: a UUID; an empty text counts as absent. */
 export function lenientUuid(name: string, description: string): Parameter<string | null> {
   return declared(
@@ -177,6 +186,15 @@ export function strictUuid(name: string, description: string): Parameter<string 
     if (UUID_PATTERN.test(text)) return { value: text.toLowerCase() };
     return { fault: `The query parameter ${name} must be a UUID${butGiven(text)}.` };
   });
+}
+
+/** Whether the query asks for a workspace, by that parameter, which is none of the reader's. */
+export function asksForForeign(
+  { query, ownWorkspaceIds }: Pick<RequestInput, 'query' | 'ownWorkspaceIds'>,
+  parameter: Parameter<string | null>,
+): boolean {
+  const narrowedTo = getParameter(query, parameter);
+  return typeof narrowedTo === 'string' && ownWorkspaceIds?.includes(narrowedTo) === false;
 }
 
 /** Any value but `false` is true, the empty one too (Q3). */

@@ -1,5 +1,6 @@
 /** A failed request: what the consumer may read, what only the log may hold, and each surface's form for it. */
 import { z } from 'zod';
+import { FeedUnavailableError } from '../changes/feed.ts';
 import { reportSchema } from '../domain/report.ts';
 import { RegistryUnavailableError } from '../keys/key.ts';
 import { StoreError } from '../upstream/store-error.ts';
@@ -13,6 +14,10 @@ export type Headers = Readonly<Record<string, string>>;
 export const ERROR_CODES = {
   parameter_invalid: { status: 400, meaning: 'A query parameter is unknown, repeated or breaks its rule.' },
   cursor_invalid: { status: 400, meaning: 'The cursor of `after` is none that the API has given.' },
+  cursor_expired: {
+    status: 400,
+    meaning: 'Changes after the cursor of `after` are no longer kept, or it is of another key: read all calls once.',
+  },
   address_too_long: { status: 400, meaning: 'Path and query are longer than 8192 bytes.' },
   request_unreadable: { status: 400, meaning: 'The request is not proper HTTP, too large or too slow.' },
   key_missing: { status: 401, meaning: 'The request has no API key.' },
@@ -31,6 +36,7 @@ export const ERROR_CODES = {
   rate_limited: { status: 429, meaning: 'A limit of the key is used up; `Retry-After` says for how long.' },
   store_unavailable: { status: 500, meaning: 'The store behind the gateway is down, slow or paused.' },
   record_malformed: { status: 500, meaning: 'The store answered with something that breaks its own contract.' },
+  changes_unavailable: { status: 500, meaning: 'The feed of changes cannot be read at the moment.' },
   keys_unavailable: { status: 500, meaning: 'API keys cannot be checked at the moment.' },
   overloaded: {
     status: 500,
@@ -145,6 +151,8 @@ const MAX_RETRY_AFTER_SECONDS = 60;
 const UNEXPECTED = new ErrorText('Something went wrong in the gateway.');
 const KEYS_UNAVAILABLE = new ErrorText('API keys cannot be checked at the moment. Try again later.');
 
+const CHANGES_UNAVAILABLE = new ErrorText('Changes cannot be read at the moment. Try again later.');
+
 /** The texts of a route's 403 and 404. */
 export type FixedTexts = Readonly<Record<403 | 404, ErrorText>>;
 
@@ -167,6 +175,9 @@ export function problemOf(error: unknown): Problem {
   }
   if (error instanceof RegistryUnavailableError) {
     return new Problem('keys_unavailable', KEYS_UNAVAILABLE, { headers: retryAfter(null) });
+  }
+  if (error instanceof FeedUnavailableError) {
+    return new Problem('changes_unavailable', CHANGES_UNAVAILABLE, { headers: retryAfter(null) });
   }
   return new Problem('internal_error', UNEXPECTED);
 }

@@ -70,7 +70,7 @@ export function readRoute<P, T, R extends ReadRequest<P>>(given: ReadDeclaration
       const { params, workspaceIds } = parsed;
       return { request: cacheRequest(resource, params), workspaceIds };
     },
-    answer: async (ctx, cache) => {
+    answer: async (ctx, { cache }) => {
       const { state } = ctx;
       const { keyId, workspaceIds: ownWorkspaceIds } = apiKeyOf(ctx);
       const request = parse({ params: ctx.params, query: parseQuery(ctx.querystring), ownWorkspaceIds });

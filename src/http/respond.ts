@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip, zstdCompress } from 'node:zlib';
 import { LRUCache } from 'lru-cache';
 import Negotiator from 'negotiator';
-import type { CacheRead } from '../cache/reader.ts';
+import type { CacheRead, ReadOutcome } from '../cache/reader.ts';
 import { hashOf } from '../server/static-file.ts';
 import { FairQueue } from '../shares/shares.ts';
 import { systemTimers } from '../time/timers.ts';
@@ -158,7 +158,17 @@ const CACHE_NAME = 'evalgate';
 const JSON_TYPE = { 'Content-Type': 'application/json; charset=utf-8' };
 
 /** Answers with a read whose reader was authorized for it. */
-export async function respond(ctx: Context, read: CacheRead<unknown>, representation: Representation): Promise<void> {
+export function respond(ctx: Context, read: CacheRead<unknown>, representation: Representation): Promise<void> {
+  return respondWith(ctx, representation, cacheHeaders(read), read.outcome);
+}
+
+/** Answers with these headers beside those of the representation; with 304 if the client has these bytes. */
+export async function respondWith(
+  ctx: Context,
+  representation: Representation,
+  caching: Headers,
+  outcome: ReadOutcome | null,
+): Promise<void> {
   const { headers: asked } = ctx.req;
   const { state } = ctx;
   const coding = representation.codingFor(asked['accept-encoding']);
@@ -166,9 +176,9 @@ export async function respond(ctx: Context, read: CacheRead<unknown>, representa
   const ifNoneMatch = asked['if-none-match'];
   const isNotModified = ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag);
   const body = isNotModified ? null : await representation.body(coding, state.slot?.holder ?? '');
-  const headers = [{ ETag: etag }, cacheHeaders(read), representation.headers];
+  const headers = [{ ETag: etag }, caching, representation.headers];
   if (coding !== null && body !== null) headers.push({ 'Content-Encoding': coding });
-  state.answer = { status: body === null ? 304 : 200, body, headers, cache: read.outcome };
+  state.answer = { status: body === null ? 304 : 200, body, headers, cache: outcome };
 }
 
 /**

@@ -3,11 +3,17 @@
  * deprecation headers and `explain` are all made from these declarations.
  */
 import type { RouterContext } from '@koa/router';
-import type { Cache } from '../cache/reader.ts';
 import { type Deprecation, deprecationOf } from '../domain/operations.ts';
 import { type ApiKey, hasScope } from '../keys/key.ts';
 import { ALLOWED_METHODS, ErrorText, forbidden, type Headers, notFound, Problem, refuse } from './problem.ts';
-import { apiKeyOf, type Middleware, type Route, type RouteContext, type RouteDeclaration } from './state.ts';
+import {
+  type AnswerSources,
+  apiKeyOf,
+  type Middleware,
+  type Route,
+  type RouteContext,
+  type RouteDeclaration,
+} from './state.ts';
 
 /** Path and query, in bytes as they were sent. */
 const MAX_ADDRESS_BYTES = 8192;
@@ -56,7 +62,7 @@ export function begin(declared: Route, { deprecations }: Deprecations): Middlewa
 }
 
 interface AnswerParts {
-  readonly cache: Cache;
+  readonly sources: AnswerSources;
   /** Puts the key that is in force now into `ctx.state.apiKey`; the problem if it may not be used any more. */
   readonly renewKey: (ctx: RouteContext) => Promise<Problem | null>;
 }
@@ -66,14 +72,14 @@ interface AnswerParts {
  * decides). If it may not read this any more, the answer is dropped, whatever it is; if it has lost workspaces, the request is
  * answered anew for those that are left. A change during the new answer is noticed as well.
  */
-export function answerAuthorized(declared: Route, { cache, renewKey }: AnswerParts) {
+export function answerAuthorized(declared: Route, { sources, renewKey }: AnswerParts) {
   return async (ctx: RouteContext): Promise<void> => {
     const { state } = ctx;
     let problem = refusalOf(declared, ctx);
     while (problem === null) {
       const before = apiKeyOf(ctx);
       state.problem = null;
-      const failure = await failureOf(declared.answer(ctx, cache));
+      const failure = await failureOf(declared.answer(ctx, sources));
       problem = state.hasLeft ? null : ((await renewKey(ctx)) ?? refusalOf(declared, ctx));
       if (problem === null && hasWorkspacesOf(apiKeyOf(ctx), before)) {
         if (failure !== null) throw failure.error;

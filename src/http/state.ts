@@ -4,6 +4,7 @@ import type Koa from 'koa';
 import type { ZodType } from 'zod';
 import type { oas31 } from 'zod-openapi';
 import type { Cache, ReadOutcome } from '../cache/reader.ts';
+import type { ReadableFeed } from '../changes/open-changes.ts';
 import type { Clock } from '../time/clock.ts';
 import type { CacheRequest } from '../cache/request.ts';
 import type { Deprecation, OperationId } from '../domain/operations.ts';
@@ -21,6 +22,7 @@ import type { Slot } from './slots.ts';
 export interface PublicAppOptions {
   readonly clock: Clock;
   readonly cache: Cache;
+  readonly feed: ReadableFeed | null;
   readonly authenticator: Authenticator;
   readonly quota: QuotaLimiter;
   /** The limits of keys that have none of their own; read on each request. */
@@ -58,6 +60,13 @@ export interface RequestInput {
   readonly ownWorkspaceIds: readonly string[] | null;
 }
 
+/** What answers are made from. */
+export interface AnswerSources {
+  readonly cache: Cache;
+  /** Null unless the store announces its changes. */
+  readonly feed: ReadableFeed | null;
+}
+
 /** A route as it is declared. */
 export interface RouteDeclaration {
   /** The OpenAPI operationId. */
@@ -75,7 +84,9 @@ export interface RouteDeclaration {
   readonly notFound: string;
   /** A Problem if the request is invalid. Throws ReaderNeeded. Null: the gateway answers by itself. */
   readonly parseRequest: ((input: RequestInput) => ResolvedRead | Problem) | null;
-  readonly answer: (ctx: RouteContext, cache: Cache) => Promise<void> | void;
+  /** Whether its answers have an ETag although `parseRequest` is null. */
+  readonly hasEtag?: boolean;
+  readonly answer: (ctx: RouteContext, sources: AnswerSources) => Promise<void> | void;
   readonly summary: string;
   readonly description: string;
   readonly parameters: readonly oas31.ParameterObject[];

@@ -6,9 +6,9 @@ import type { EvaluationPage } from '../domain/records.ts';
 import { type ListQuery, RESOURCES } from '../upstream/resources.ts';
 import { currentKeyRoute, showCurrentKey } from './current-key.ts';
 import {
+  asksForForeign,
   cursor,
   flag,
-  getParameter,
   parseId,
   pathId,
   refuseParameters,
@@ -116,7 +116,7 @@ const listCalls = readRoute<ListQuery, EvaluationPage, ListRequest | WalkRequest
   notFound: 'There are no such calls.',
   parse: (input) => {
     // K6: a foreign workspace is refused before any fault of the query.
-    if (asksForForeign(input)) return WORKSPACE_FORBIDDEN;
+    if (asksForForeign(input, workspaceId)) return WORKSPACE_FORBIDDEN;
     const asked = strictQuery(input.query, CALLS_PARAMETERS, (get) => ({
       narrowedTo: get(workspaceId),
       page: get(page),
@@ -235,12 +235,6 @@ export const V2_ROUTES: readonly Route[] = [
   getScorecardRubric,
   getCallsKey,
 ];
-
-/** Whether the list is narrowed to a workspace that is none of the reader's. */
-function asksForForeign({ query, ownWorkspaceIds }: RequestInput): boolean {
-  const narrowedTo = getParameter(query, workspaceId);
-  return typeof narrowedTo === 'string' && ownWorkspaceIds?.includes(narrowedTo) === false;
-}
 
 /** A single read that takes no query parameters. */
 function recordParser(parameter: 'callId' | 'scorecardId') {

@@ -323,6 +323,32 @@ export const historySchema = z.object({
 });
 
 /** The processes that were heard of within ten seconds. */
+export const announcedSchema = z.object({
+  changes: number,
+  repeated: z.boolean(),
+  reached: number,
+  processes: number,
+});
+
+export const changesSchema = z.object({
+  changes: z.array(
+    z.object({
+      at: text,
+      announced: z.boolean(),
+      mode: text,
+      record: text,
+      workspace: text,
+      kinds: z.array(text),
+      created: z.boolean(),
+      deleted: z.boolean(),
+      previousWorkspace: text.nullable(),
+    }),
+  ),
+  cursor: text,
+  hasMore: z.boolean(),
+  missing: z.boolean(),
+});
+
 export const fleetSchema = z.object({
   problem: counted.problem,
   members: z.array(

@@ -4,12 +4,14 @@
  */
 import { z } from 'zod';
 import { type Role, ROLES } from '../config/admin-tokens.ts';
-import { keyMembers, type PlaceInList } from '../keys/key.ts';
+import { keyMembers } from '../keys/key.ts';
 import {
   type ReadonlyDeep,
   adviceSchema,
+  announcedSchema,
   auditSchema,
   cacheStatsSchema,
+  changesSchema,
   deletionSchema,
   explanationSchema,
   fleetSchema,
@@ -29,12 +31,11 @@ import {
   topSchema,
   ttlSchema,
 } from './answers.ts';
-import { parseDuration } from '../time/duration.ts';
+import { announcementBody } from '../changes/announcement.ts';
 import {
   eraseBody,
   importBody,
   keyEditBody,
-  MAX_TTL_MS,
   maintenanceBody,
   newKeyBody,
   purgeBody,
@@ -42,6 +43,7 @@ import {
   stateBody,
   ttlBody,
 } from './bodies.ts';
+import { freshTime, limit, placeInJournal, placeInList } from './queries.ts';
 
 export interface AdminRoute {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -68,7 +70,10 @@ export const JSON_LINES = 'application/x-ndjson';
 
 const READERS: readonly Role[] = ['viewer', 'operator', 'admin'];
 const OPERATORS: readonly Role[] = ['operator', 'admin'];
-const KEY_READERS: readonly Role[] = ROLES;
+const KEY_READERS: readonly Role[] = ['viewer', 'operator', 'keys', 'admin'];
+const ANNOUNCERS: readonly Role[] = ['changes', 'admin'];
+/** Everybody but the store, which only announces. */
+const PEOPLE: readonly Role[] = KEY_READERS;
 const KEY_CHANGERS: readonly Role[] = ['keys', 'admin'];
 
 export function iso(timeMs: number): string {
@@ -78,28 +83,6 @@ export function iso(timeMs: number): string {
 export function isoOrNull(timeMs: number | null): string | null {
   return timeMs === null ? null : iso(timeMs);
 }
-
-function limit(most: number, otherwise: number) {
-  return text
-    .regex(/^[0-9]{1,4}$/)
-    .transform(Number)
-    .pipe(z.int().min(1).max(most))
-    .prefault(String(otherwise))
-    .describe(`an integer from 1 to ${most}; ${otherwise} if it is left out`);
-}
-
-/** The place of the last key on a page. */
-const placeInList = text.regex(/^[0-9]{1,15}\.[A-Za-z0-9_-]{1,64}$/).transform((cursor): PlaceInList => {
-  const [createdAtMs, keyId = ''] = cursor.split('.');
-  return { createdAtMs: Number(createdAtMs), keyId };
-});
-
-/** What-if of two classes at once: the one is given, the other has its curve for that. */
-const freshTime = text
-  .transform((given) => parseDuration(given) ?? Number.NaN)
-  .refine((ms) => ms >= 0 && ms <= MAX_TTL_MS)
-  .optional()
-  .describe('a fresh time, such as 45s: the answer is as if it were in force');
 
 const TTL_PATH = '/api/cache/ttl';
 const MAINTENANCE_PATH = '/api/cache/maintenance';
@@ -137,14 +120,14 @@ export const ROUTES = {
   openApi: {
     method: 'GET',
     path: '/openapi.json',
-    roles: ROLES,
+    roles: PEOPLE,
     summary: 'this interface as an OpenAPI 3.1 document',
     answer: z.record(text, z.unknown()),
   },
   whoAmI: {
     method: 'GET',
     path: '/api/whoami',
-    roles: ROLES,
+    roles: PEOPLE,
     summary: 'the name under which the audit records your changes, and the role of your token',
     answer: z.object({ who: text, role: z.enum(ROLES) }),
   },
@@ -320,6 +303,26 @@ export const ROUTES = {
     summary: 'delete all copies of an evaluation or a workspace in every process and in Redis, and prove it',
     body: eraseBody,
     answer: receiptSchema,
+  },
+  announceChanges: {
+    method: 'POST',
+    path: '/api/changes',
+    roles: ANNOUNCERS,
+    summary:
+      'announce records that have changed in the store: they are renewed before they are next served; takes signed calls (Standard Webhooks) without a token',
+    body: announcementBody,
+    answer: announcedSchema,
+  },
+  listChanges: {
+    method: 'GET',
+    path: '/api/changes',
+    roles: READERS,
+    summary: 'the changes that were announced, or found, since a place; the last 1000 announcements',
+    query: z.strictObject({
+      after: placeInJournal.optional().describe('the cursor of the answer before; without it, the place of now'),
+      limit: limit(1000, 100),
+    }),
+    answer: changesSchema,
   },
   exportState: {
     method: 'GET',

@@ -106,6 +106,20 @@ export async function makeChange<T>(audit: Audit, { asked, make, note, ...about 
   return made;
 }
 
+/** How soon an announcement that was not taken may be sent again. */
+const ANNOUNCE_AGAIN_SECONDS = 2;
+
+/** The refusal of an announcement that was not taken, or perhaps was: 503, with the time to send it again. */
+export function notAnnounced(error: unknown): AdminError {
+  const { finding, isUnknown } = failureOf(error);
+  const outcome = isUnknown ? 'it is not known whether the changes were taken' : 'no change was taken';
+  return new AdminError(503, `${finding}, so ${outcome}. Send the same again, with the same webhook-id.`, {
+    privateMessage: `announcement: ${isUnknown ? 'outcome unknown' : 'not taken'}: ${reasonOf(error)}`,
+    headers: { 'Retry-After': String(ANNOUNCE_AGAIN_SECONDS) },
+    cause: error,
+  });
+}
+
 const REPEAT = 'GET /api/audit has what was made. Repeat the change: what was made is not made twice.';
 
 /** A change that was made is audited whatever happens. */

@@ -1,5 +1,6 @@
 /** The report of each request to the log, the metrics and the spans; and its line in the log. */
 import type { ReadOutcome } from '../cache/reader.ts';
+import { FeedUnavailableError } from '../changes/feed.ts';
 import type { Config } from '../config/config.ts';
 import type { AuthFailure } from '../keys/authenticate.ts';
 import { RegistryUnavailableError } from '../keys/key.ts';
@@ -94,5 +95,6 @@ export class RequestLog {
 /** An outage is logged once, when it begins: its requests need no line above `info`. */
 function isPartOfOutage({ failure, shedReason }: Pick<RequestReport, 'failure' | 'shedReason'>): boolean {
   if (shedReason !== null || failure instanceof RegistryUnavailableError) return true;
+  if (failure instanceof FeedUnavailableError) return true;
   return failure instanceof StoreError && failure.isTransient;
 }

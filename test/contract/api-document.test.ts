@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { ERROR_CODES } from '../../src/http/problem.ts';
-import { V1_ROUTES } from '../../src/http/v1.ts';
-import { V2_ROUTES } from '../../src/http/v2.ts';
+import { routesOf } from '../../src/http/routes.ts';
 
 const API = readFileSync(new URL('../../docs/api.md', import.meta.url), 'utf8');
 
@@ -15,6 +14,6 @@ test('docs/api.md has every error code, with its status and what to do', () => {
 });
 
 test('docs/api.md has every path', () => {
-  const paths = [...V1_ROUTES, ...V2_ROUTES].map(({ template }) => template);
+  const paths = routesOf(true).map(({ template }) => template);
   expect(paths.filter((path) => !API.includes(`\`${path}\``))).toEqual([]);
 });

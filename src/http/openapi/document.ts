@@ -2,12 +2,11 @@
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiOverride } from 'zod-openapi';
 import { type Deprecation, deprecationOf } from '../../domain/operations.ts';
 import type { QuotaLimits } from '../../quota/limiter.ts';
-import { V1_ROUTES } from '../v1.ts';
-import { V2_ROUTES } from '../v2.ts';
+import { routesOf } from '../routes.ts';
 import { bodyExamples } from './examples.ts';
 import { headerComponents, headerParameters } from './headers.ts';
 import { EXAMPLE_ORIGIN, introductionOf } from './info.ts';
-import { responseComponents, responsesOf } from './responses.ts';
+import { hasEtag, responseComponents, responsesOf } from './responses.ts';
 import type { Route } from '../state.ts';
 
 export type OpenApiDocument = ReturnType<typeof createDocument>;
@@ -40,6 +39,8 @@ export interface DocumentOptions {
   readonly serverUrl?: string;
   /** Those that the responses announce. */
   readonly deprecations: readonly Deprecation[];
+  /** Whether there is a feed of changes. */
+  readonly hasFeed: boolean;
 }
 
 export function buildOpenApiDocument({
@@ -47,8 +48,9 @@ export function buildOpenApiDocument({
   surfaces = ['v1', 'v2'],
   serverUrl = '/',
   deprecations,
+  hasFeed,
 }: DocumentOptions): OpenApiDocument {
-  const routes = [...V1_ROUTES, ...V2_ROUTES].filter(({ surface }) => surfaces.includes(surface));
+  const routes = routesOf(hasFeed).filter(({ surface }) => surfaces.includes(surface));
   return createDocument(
     {
       openapi: '3.1.1',
@@ -83,8 +85,7 @@ function keyDescriptionOf(surfaces: readonly Surface[]): string {
 }
 
 function operationOf(route: Route, deprecation: Deprecation | null): ZodOpenApiOperationObject {
-  const isCached = route.parseRequest !== null;
-  const headers = isCached ? ['IfNoneMatch', 'RequestId'] : ['RequestId'];
+  const headers = hasEtag(route) ? ['IfNoneMatch', 'RequestId'] : ['RequestId'];
   return {
     operationId: route.name,
     tags: [SURFACES[route.surface].tag.name],

@@ -121,6 +121,15 @@ export const bodyExamples = {
     name: SCORECARD_NAME,
     rubric: { sections: [{ title: 'Opening', weight: 0.25, levels: ['missing', 'partly', 'fully'] }] },
   }),
+  listChanges: {
+    changes: [
+      { id: EXAMPLE_EVALUATION_ID, kind: 'call', change: 'updated', at: '2026-03-04T16:02:11.480Z' },
+      { id: EXAMPLE_EVALUATION_ID, kind: 'scorecard', change: 'updated', at: '2026-03-04T16:02:11.480Z' },
+    ],
+    cursor: 'WyI4ZjBkIiwiUTJ4IiwiMiJd',
+    has_more: false,
+    unannounced: false,
+  },
   getWorkspaceKey: ownKey,
   getCallsKey: ownKey,
 } as const;

@@ -57,21 +57,35 @@ const STATUSES: readonly Status[] = [400, 401, 403, 404, 405, 429, 500];
 /** Paths whose errors have every form that the surface has. */
 const PATHS = { v1: ['/v1/key', '/v1/workspaces/{workspaceId}/reports'], v2: ['/v2/key'] } as const;
 
-const readHeaders: Headers = { ...cachingHeaders, 'Content-Encoding': headerReference('Content-Encoding') };
+const NOT_MODIFIED = { description: 'The copy that `If-None-Match` names still holds. There is no body.' } as const;
+const coded: Headers = { 'Content-Encoding': headerReference('Content-Encoding') };
+/** Of an answer that is made anew each time. */
+const validated: Headers = { ETag: headerReference('ETag'), 'Cache-Control': headerReference('Cache-Control') };
+const validatedHeaders: Headers = { ...validated, ...coded };
+const readHeaders: Headers = { ...cachingHeaders, ...coded };
 const notKept: Headers = { 'Cache-Control': headerReference('Cache-Control-NoStore') };
 
-/** All responses of a route: 200, 304 if it is cached, 405 and the failures that it declares. */
+/** Whether the answers of a route have an ETag, and `If-None-Match` is honoured. */
+export function hasEtag(route: Route): boolean {
+  return route.parseRequest !== null || route.hasEtag === true;
+}
+
+/** All responses of a route: 200, 304 if it has an ETag, 405 and the failures that it declares. */
 export function responsesOf(route: Route, example: object): ZodOpenApiResponsesObject {
   const isCached = route.parseRequest !== null;
+  const headers = isCached ? readHeaders : hasEtag(route) ? validatedHeaders : notKept;
+  const notModified = isCached
+    ? reference('NotModified')
+    : { ...NOT_MODIFIED, headers: { ...alwaysHeaders, ...validated, ...countedHeaders } };
   const statuses: readonly Status[] = [...route.failures, 405];
   const errors = statuses.map((status) => [status, reference(errorName(route.template, status))] as const);
   return {
     200: {
       description: route.success,
-      headers: { ...alwaysHeaders, ...(isCached ? readHeaders : notKept), ...countedHeaders },
+      headers: { ...alwaysHeaders, ...headers, ...countedHeaders },
       content: { 'application/json': { schema: route.response, example } },
     },
-    ...(isCached ? { 304: reference('NotModified') } : {}),
+    ...(hasEtag(route) ? { 304: notModified } : {}),
     ...Object.fromEntries(errors),
   };
 }
@@ -83,7 +97,7 @@ export function responseComponents(surface: Route['surface']): Record<string, Zo
   );
   return {
     NotModified: {
-      description: 'The copy that `If-None-Match` names still holds. There is no body.',
+      ...NOT_MODIFIED,
       headers: { ...alwaysHeaders, ...cachingHeaders, ...countedHeaders },
     },
     ...Object.fromEntries(errors),

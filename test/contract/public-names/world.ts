@@ -155,6 +155,10 @@ export async function askEverything(gateway: TestGateway): Promise<readonly Exch
   await ask('POST', '/api/cache/erase', { workspace: WORKSPACE_A });
   await ask('PUT', '/api/cache/maintenance', { for: '30m' });
   await ask('PUT', '/api/cache/maintenance', { until: '2026-01-15T13:30:00.000Z' });
+  await ask('GET', '/api/changes');
+  const changed = { evaluation: 'ev_1', workspace: WORKSPACE_A, kinds: ['evaluation'], created: true };
+  await ask('POST', '/api/changes', { mode: 'soft', changes: [{ ...changed, etags: { evaluation: '"1"' } }] });
+  await ask('GET', '/api/changes?after=another.0&limit=10');
   await ask('GET', '/api/state');
   await ask('GET', '/api/key-export');
   const end = '2026-01-15T13:30:00.000Z';

@@ -1,0 +1,42 @@
+/** The events of the feed that changes amount to. Pure: no I/O. */
+import type { RecordChange } from '../journal/journal.ts';
+
+export const EVENT_KINDS = ['call', 'transcript', 'scorecard'] as const;
+export const EVENT_CHANGES = ['created', 'updated', 'deleted'] as const;
+
+/** What a consumer learns. */
+export interface FeedEvent {
+  /** Of the call. */
+  readonly id: string;
+  readonly kind: (typeof EVENT_KINDS)[number];
+  readonly change: (typeof EVENT_CHANGES)[number];
+}
+
+/** By workspace, in the order in which they were announced. */
+export type EventsByWorkspace = ReadonlyMap<string, readonly FeedEvent[]>;
+
+const EVALUATION = 'evaluation:';
+
+/**
+ * One event per part; deal insights and rubrics have none. A deletion is one event of the call; a record that has moved is
+ * deleted in one workspace and created in the other. The same event twice is one.
+ */
+export function eventsOf(changes: readonly RecordChange[]): EventsByWorkspace {
+  const events = new Map<string, Map<string, FeedEvent>>();
+  const add = (workspace: string, event: FeedEvent): void => {
+    const known = events.get(workspace) ?? new Map<string, FeedEvent>();
+    events.set(workspace, known.set(`${event.kind} ${event.change} ${event.id}`, event));
+  };
+  for (const { tag, workspace, kinds, isCreated, isDeleted, previousWorkspace } of changes) {
+    if (!tag.startsWith(EVALUATION)) continue;
+    const id = tag.slice(EVALUATION.length);
+    const isMoved = previousWorkspace !== null;
+    if (isMoved) add(previousWorkspace, { id, kind: 'call', change: 'deleted' });
+    if (isDeleted) add(workspace, { id, kind: 'call', change: 'deleted' });
+    for (const kind of isDeleted ? [] : EVENT_KINDS) {
+      const isNamed = isMoved || kinds.includes(kind === 'call' ? 'evaluation' : kind);
+      if (isNamed) add(workspace, { id, kind, change: isMoved || isCreated ? 'created' : 'updated' });
+    }
+  }
+  return new Map([...events].map(([workspace, known]) => [workspace, [...known.values()]]));
+}
