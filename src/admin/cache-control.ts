@@ -188,6 +188,7 @@ async function handlePurge(ctx: EndpointContext, options: AdminOptions): Promise
     lists,
     tags,
     isDeleted: deleted,
+    problem,
   } = await (isDryRun
     ? make()
     : makeChange(options.audit, {
@@ -198,12 +199,13 @@ async function handlePurge(ctx: EndpointContext, options: AdminOptions): Promise
         make,
         note: (made) => {
           const complete = made.isComplete ? {} : { complete: false };
-          const counts = { entries: made.entries, bytes: made.bytes, ...complete };
+          const refused = made.problem === null ? {} : { problem: made.problem };
+          const counts = { entries: made.entries, bytes: made.bytes, ...complete, ...refused };
           return { from: null, to: { ...kind, ...counts, ...auditedTags(made.tags) } };
         },
       }));
   const answer = { entries, bytes, complete: isComplete, lists, tags, mode, exact: isExact, dryRun: isDryRun };
-  return { ...answer, deleted, purge: options.purges.last };
+  return { ...answer, deleted, problem, purge: options.purges.last };
 }
 
 async function handleErase(ctx: EndpointContext, options: AdminOptions): Promise<ReceiptView> {

@@ -11,7 +11,7 @@ import { z } from 'zod';
 import type { StoredEntry } from './entry.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import { afterChange } from '../redis/connection.ts';
-import { keysOf, purge, type PurgeDependencies, type PurgeResult } from './purge.ts';
+import { keysOf, purge, refusedText, type PurgeDependencies, type PurgeResult } from './purge.ts';
 import { isPurged, type PurgeLog, type Tag, type Tagged, tagSchema } from './purge-log.ts';
 import type { ReadThrough } from './read-through.ts';
 
@@ -44,7 +44,7 @@ export interface Receipt {
   readonly refetched: boolean;
   /** Those named as gone that no process is known by. */
   readonly unknownGone: readonly string[];
-  readonly redis: { readonly deleted: number; readonly complete: boolean };
+  readonly redis: { readonly deleted: number; readonly complete: boolean; readonly problem: string | null };
   readonly processes: readonly { readonly id: string; readonly reached: boolean; readonly dropped: number | null }[];
   readonly lists: number;
 }
@@ -133,6 +133,7 @@ async function prove(
   const question = { tag, after: purges.position.sequence };
   const answers = await fleet.ask(question, expected, FLIGHTS_WITHIN_MS + ANSWER_WITHIN_MS);
   // Last: until then a process may have written what it had fetched before.
+  let { problem } = made;
   let refetched = [...answers.values()].some((answer) => answer.refetched);
   const last = await shared
     ?.measure(
@@ -144,7 +145,10 @@ async function prove(
       },
       { isDeleting: true, first: keysOf(tag) ?? [] },
     )
-    .catch(() => null);
+    .catch((error: unknown) => {
+      problem ??= refusedText(error);
+      return null;
+    });
   const processes = all.map((id) => {
     const answer = answers.get(id);
     const reached = answer !== undefined && answer.copies === 0 && answer.flights === 0;
@@ -153,5 +157,12 @@ async function prove(
   const complete = shared === null || (made.isDeleted === true && last?.isComplete === true);
   const erased = complete && !refetched && processes.every(({ reached }) => reached);
   const deleted = shared === null ? 0 : made.entries + (last?.entries ?? 0);
-  return { erased, refetched, unknownGone, redis: { deleted, complete }, processes, lists: made.lists?.entries ?? 0 };
+  return {
+    erased,
+    refetched,
+    unknownGone,
+    redis: { deleted, complete, problem },
+    processes,
+    lists: made.lists?.entries ?? 0,
+  };
 }

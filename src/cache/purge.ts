@@ -3,6 +3,7 @@
  * log, then a count of what it took.
  */
 import type { Measured } from './entry.ts';
+import { replyText } from '../redis/errors.ts';
 import type { Timers } from '../time/timers.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import { type HardPurgeListener, isPurged, type PurgeLog, type PurgeMode, type Tag, type Tagged } from './purge-log.ts';
@@ -25,6 +26,8 @@ export interface PurgeResult extends Measured {
   readonly lists: WidenedLists | null;
   /** Whether the bytes are deleted already: what is left of them is deleted in the background. Null if none is. */
   readonly isDeleted: boolean | null;
+  /** What Redis refused, so that nothing was counted or deleted there; null if nothing. */
+  readonly problem: string | null;
 }
 
 export interface WidenedLists {
@@ -82,18 +85,26 @@ export async function purge(
     await purges.purge(tags, request.mode);
     isMade = true;
   }
+  let problem: string | null = null;
   const isDeleting = isMade && request.mode === 'hard';
   if (!isCountedHere && shared !== null) {
     const first = tags.flatMap((tag) => keysOf(tag) ?? []);
     const pass = { isDeleting, first, deadline: AbortSignal.timeout(countWithinMs) };
-    counted = await shared.measure(isAffected, pass).catch(() => {
+    counted = await shared.measure(isAffected, pass).catch((error: unknown) => {
       lists = noLists();
+      problem = refusedText(error);
       return NOT_COUNTED;
     });
   }
   const isComplete = counted.isComplete && (shared === null || !isCountedHere);
   const isDeleted = isDeleting ? isComplete : null;
-  return { ...counted, isComplete, tags, lists: widenedLists(alongside, lists), isDeleted };
+  return { ...counted, isComplete, tags, lists: widenedLists(alongside, lists), isDeleted, problem };
+}
+
+/** What Redis refused, word for word; null if it gave no answer. */
+export function refusedText(error: unknown): string | null {
+  const reply = replyText(error);
+  return reply === null ? null : `Redis refuses: ${reply}`;
 }
 
 const noLists = () => ({ entries: 0, workspaces: new Set<Tag>() });

@@ -159,6 +159,8 @@ export const purgeSchema = z.object({
   dryRun: z.boolean(),
   /** Whether the bytes are deleted already; false: they are being deleted. Null if the purge deletes none. */
   deleted: z.boolean().nullable(),
+  /** What Redis refused, so that nothing was counted or deleted there; null if nothing. */
+  problem: textOrNull,
   /** The number of the purge among all, or of the last one. */
   purge: number,
 });
@@ -180,8 +182,8 @@ export const receiptSchema = z.object({
   /** Somebody has read it since, and the store still has it. */
   refetched: z.boolean(),
   unknownGone: z.array(z.string()),
-  /** `complete`: Redis was looked through to its end after all processes had answered. */
-  redis: z.object({ deleted: number, complete: z.boolean() }),
+  /** `complete`: Redis was looked through to its end after all processes had answered. `problem`: what it refused; null if nothing. */
+  redis: z.object({ deleted: number, complete: z.boolean(), problem: textOrNull }),
   /** Lists that held it, or may have. */
   lists: number,
   /** `dropped`: copies in its memory; null if it did not say. A process that vanished without a goodbye is not reached. */

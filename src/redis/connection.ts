@@ -304,7 +304,8 @@ export class RedisLink extends ConnectionHealth<Connection> {
       report('answered');
       this.values.noteTaken(largestBytes);
       // One node of a Cluster says nothing of the others, and one command nothing of those that are refused.
-      if (this.kind !== 'cluster' && this.#trial.refused === null) this.answered();
+      const isTried = this.#trial.refused === null && !this.#trial.isDue(this.connection);
+      if (this.kind !== 'cluster' && isTried) this.answered();
       return reply;
     } catch (error) {
       if (error instanceof RedisTimeoutError) {
@@ -316,9 +317,16 @@ export class RedisLink extends ConnectionHealth<Connection> {
       const reason = reasonOf(error);
       report(replyCode(error) === null ? 'lost' : 'refused');
       // What is about one value is no refusal of others.
-      if (!this.values.learn(largestBytes, reason)) this.#trial.note(reason, this.connection);
+      if (!this.values.learn(largestBytes, reason)) this.#noteRefusal(reason);
       throw reason;
     }
+  }
+
+  #noteRefusal(reason: Error): void {
+    const wasRefused = this.#trial.refused !== null;
+    this.#trial.note(reason, this.connection);
+    // At once: what the trial finds too is over as soon as it is granted again.
+    if (!wasRefused && this.#trial.refused !== null) this.ping().catch(() => undefined);
   }
 
   /**

@@ -12,6 +12,8 @@ import type { ValueLimit } from './value-limit.ts';
 
 /** A refusal that the trial does not find is over if nothing was refused for so long. */
 const REFUSED_FOR_MS = 5000;
+/** A right can be taken away, or a command renamed, while a connection stands: so often all is tried again. */
+const AGAIN_EVERY_MS = 30_000;
 /** Redis deletes the name if this process ends between writing and deleting it. */
 const TRIAL_TTL_MS = 5000;
 
@@ -99,8 +101,8 @@ export class Trial {
   readonly #values: ValueLimit;
   readonly #onChange: () => void;
   readonly #id = randomUUID();
-  /** The connections on which all is done that a gateway needs. */
-  readonly #passed = new WeakSet<Connection>();
+  /** The connections on which all is done that a gateway needs, with when that was tried. */
+  readonly #passedAtMs = new WeakMap<Connection, number>();
   /** What Redis refused last, and when; null once it does it. */
   #refused: { readonly error: Error; readonly atMs: number } | null = null;
 
@@ -117,23 +119,28 @@ export class Trial {
   }
 
   isPassed(connection: Connection): boolean {
-    return this.#passed.has(connection);
+    return this.#passedAtMs.has(connection);
+  }
+
+  /** Whether it is time to try again. */
+  isDue(connection: Connection): boolean {
+    return performance.now() - (this.#passedAtMs.get(connection) ?? Number.NEGATIVE_INFINITY) >= AGAIN_EVERY_MS;
   }
 
   /** A command was refused on that connection: the next probe tries all of them. */
   note(error: Error, connection: Connection): void {
     if (refusalOf(error, this.#redis) === null) return;
-    this.#passed.delete(connection);
+    this.#passedAtMs.delete(connection);
     this.#refused = { error, atMs: performance.now() };
     this.#onChange();
   }
 
   /**
-   * Tries out on a new connection what a gateway needs, and again after each refusal until all is done. A Redis that is full
-   * or read-only still answers. Rejects for any other refusal.
+   * Tries out on a new connection what a gateway needs, again after each refusal until all is done, and every half minute. A
+   * Redis that is full or read-only still answers. Rejects for any other refusal.
    */
   async run(connection: Connection): Promise<void> {
-    if (this.#passed.has(connection) && this.#refused === null) return;
+    if (!this.isDue(connection) && this.#refused === null) return;
     const { role, kind } = this.#redis;
     const script = TRIALS[role];
     const keys = trialKeys(this.#id);
@@ -148,13 +155,16 @@ export class Trial {
         await Promise.all(tried.map((key) => runOn(client, script, { keys: [key], args })));
       }
     } catch (error) {
+      this.#passedAtMs.delete(connection);
+      // What the trial itself finds is over as soon as it finds it no more.
+      if (this.#refused !== null) this.#refused = { ...this.#refused, atMs: Number.NEGATIVE_INFINITY };
       const refusal = refusalOf(error, this.#redis);
       if (!(error instanceof Error) || (refusal?.kind !== 'full' && refusal?.kind !== 'read-only')) throw error;
       this.#refused = { error, atMs: Number.NEGATIVE_INFINITY };
       this.#onChange();
       return;
     }
-    this.#passed.add(connection);
+    this.#passedAtMs.set(connection, performance.now());
     void this.#values.read(connection.servers());
     const isForbidden = refusalOf(this.refused, this.#redis)?.kind === 'forbidden';
     const isShown = isForbidden && performance.now() - (this.#refused?.atMs ?? 0) < REFUSED_FOR_MS;

@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:net';
 import { afterAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { readinessOf } from '../support/admin.ts';
+import { runCli } from '../support/cli.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { listenOnLoopback } from '../support/loopback.ts';
 import { forFile, forTest } from '../support/opened.ts';
@@ -87,6 +88,44 @@ describe.each<[right: string, less: readonly string[], reply: RegExp]>([
   });
 });
 
+test('a right that is taken from a gateway that runs is missed within half a minute, also if nobody uses it', async () => {
+  const now = performance.now.bind(performance);
+  let laterMs = 0;
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + laterMs);
+  onTestFinished(() => clock.mockRestore());
+  const gateway = await start();
+  await redisIsWell(gateway);
+  await grant('-lindex');
+  await redisIsWell(gateway);
+  laterMs = 30_000;
+  await stateIs(gateway, expect.stringMatching(/ERR The user executing the script can't run this command/));
+  await grant();
+  await redisIsWell(gateway);
+});
+
+test('a purge that may not delete is in force, says what Redis refused and fails', async () => {
+  const gateway = await start();
+  await redisIsWell(gateway);
+  const key = await gateway.issueKey();
+  const evaluation = anEvaluation();
+  gateway.store.put({ evaluations: [evaluation] });
+  const path = `/v2/calls/${evaluation['_id']}`;
+  for (let read = 0; read < 2; read += 1) await gateway.get(path, { key });
+  await grant('-unlink', '-del');
+  const admin = ['--admin', gateway.adminUrl];
+  const { status, stdout } = await runCli(['cache', 'purge', '--tag', 'all', '--yes', '--wait', ...admin]);
+  expect([status, stdout]).toEqual([
+    1,
+    expect.stringMatching(/Redis refuses: ERR The user executing the script can't run/),
+  ]);
+  expect(stdout).toContain('IN FORCE, BYTES NOT DELETED');
+  expect((await gateway.get(path, { key })).headers['cache-status']).toMatch(/fwd=/);
+  await grant();
+  await redisIsWell(gateway);
+  const again = await runCli(['cache', 'purge', '--tag', 'all', '--yes', '--wait', ...admin]);
+  expect([again.status, again.stdout]).toEqual([0, expect.not.stringContaining('refuses')]);
+});
+
 test('a right that is taken from gateways that run: limits are shared as without Redis, and no quota is blamed', async () => {
   const [gateway, other] = [await start(), await start()];
   gateway.store.put({ evaluations: [anEvaluation()] });
@@ -101,8 +140,8 @@ test('a right that is taken from gateways that run: limits are shared as without
   const asked = await Promise.all(
     [gateway, other].flatMap((one) => Array.from({ length: 10 }, () => one.get('/v2/calls', { key }))),
   );
-  // Each its half.
-  expect(asked.filter(({ status }) => status !== 429).length).toBeLessThanOrEqual(6);
+  // Each its half; a key that a gateway has just looked up for the first time may not be confirmed there yet.
+  expect(asked.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(6);
   for (const one of [gateway, other]) {
     await stateIs(one, expect.stringContaining("ERR The user executing the script can't run this command"));
     expect(await dependency(one, 'quota')).toMatch(/^degraded: Redis does not decide/);

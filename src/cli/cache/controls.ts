@@ -205,10 +205,12 @@ async function purge(options: PurgeOptions, command: Command): Promise<void> {
     if (emptiesClass || (preview.lists?.entries ?? 0) > MANY_LISTS) await confirmPurge(purgeText(preview));
   }
   const result = await send(dryRun);
-  const isToDelete = wait && result.deleted === false;
+  const isToDelete = wait && result.deleted === false && result.problem === null;
   if (isToDelete) await deletionOf(command, result.purge);
   const answer = isToDelete ? { ...result, deleted: true } : result;
   print(command, answer, purgeText(answer));
+  // In force, but its bytes are still there.
+  if (answer.problem !== null && answer.deleted === false) process.exitCode = 1;
 }
 
 const ASK_EVERY_MS = 500;
@@ -233,13 +235,17 @@ async function confirmPurge(preview: string): Promise<void> {
   if (!(await askYesOrNo('Purge this?'))) throw new CliError('Nothing was purged.');
 }
 
-function purgeText({ entries, bytes, complete, lists, tags, mode, dryRun, deleted }: PurgeView): string {
+function purgeText({ entries, bytes, complete, lists, tags, mode, dryRun, deleted, problem }: PurgeView): string {
   const atLeast = complete ? '' : 'at least ';
   const lines = [
     `${dryRun ? 'Would be purged' : 'Purged'}, ${mode}: ${atLeast}${countText(entries, 'entry', 'entries')}, ${bytesText(bytes)}.`,
   ];
-  if (!complete) lines.push('  (not all was counted: it takes too long, or the cache Redis does not answer)');
-  if (deleted === false) lines.push('  (none is served any more; the bytes are being deleted from Redis)');
+  if (!complete)
+    lines.push(`  (not all was counted: ${problem ?? 'it takes too long, or the cache Redis does not answer'})`);
+  if (deleted === false && problem === null)
+    lines.push('  (none is served any more; the bytes are being deleted from Redis)');
+  if (deleted === false && problem !== null)
+    lines.push('  IN FORCE, BYTES NOT DELETED: none is served any more, and the gateways go on trying to delete them');
   if (lists !== null) {
     lines.push(`  ${atLeast}${entries - lists.entries} by their tags`);
     const found = `${atLeast}${countText(lists.entries, 'list')} of ${countText(lists.workspaces, 'workspace')}`;

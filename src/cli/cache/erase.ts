@@ -55,7 +55,11 @@ function remedies({ refetched, redis, processes }: ReceiptView): readonly string
     ...(refetched
       ? ['The store still has it, and somebody has read it again: delete it there, then repeat this.']
       : []),
-    ...(redis.complete ? [] : ['The cache Redis could not be looked through: repeat this when it answers.']),
+    ...(redis.complete
+      ? []
+      : [
+          `The cache Redis could not be looked through (${redis.problem ?? 'it did not answer in time'}): repeat this when it can.`,
+        ]),
     ...(missed.length === 0
       ? []
       : [

@@ -57,6 +57,7 @@ describe('a purge', () => {
         exact: false,
         dryRun: false,
         deleted: true,
+        problem: null,
         purge: 1,
       },
     ]);
