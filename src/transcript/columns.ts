@@ -34,7 +34,7 @@ const ROLES: readonly (readonly [Role, ReadonlySet<string>])[] = [
   [
     'words',
     new Set(
-      'text|transcript|words|content|sentence|sentences|utterance|message|body|caption|captions|subtitle|subtitles|dialogue|dialog|speech|transcription|line|spoken text'.split(
+      'text|transcript|words|content|sentence|sentences|utterance|message|body|caption|captions|subtitle|subtitles|dialogue|dialog|speech|transcription|line|spoken text|texte|texto|testo|wortlaut|内容|文本|发言|テキスト|発言'.split(
         '|',
       ),
     ),
@@ -42,7 +42,7 @@ const ROLES: readonly (readonly [Role, ReadonlySet<string>])[] = [
   [
     'speaker',
     new Set(
-      'speaker|speaker name|speaker label|speaker id|name|participant|participant name|user|username|user name|who|role|author|agent|from'.split(
+      'speaker|speaker name|speaker label|speaker id|name|participant|participant name|user|username|user name|who|role|author|agent|from|sprecher|sprecherin|redner|locuteur|orateur|intervenant|hablante|orador|parlante|说话人|发言人|話者'.split(
         '|',
       ),
     ),
@@ -50,7 +50,7 @@ const ROLES: readonly (readonly [Role, ReadonlySet<string>])[] = [
   [
     'time',
     new Set(
-      'time|timestamp|start|start time|starttime|start timestamp|begin|begin time|offset|end|end time|endtime|in|out|timecode|tc|tc in|tc out|in point|out point|time in|start sec|start ms|start s|end sec|end ms|duration|date'.split(
+      'time|timestamp|start|start time|starttime|start timestamp|begin|begin time|offset|end|end time|endtime|in|out|timecode|tc|tc in|tc out|in point|out point|time in|start sec|start ms|start s|end sec|end ms|duration|date|zeit|uhrzeit|zeitstempel|beginn|anfang|ende|temps|début|fin|hora|inicio|tempo|inizio|fine|时间|時間'.split(
         '|',
       ),
     ),
@@ -142,6 +142,8 @@ function layoutByCells(rows: readonly (readonly string[])[], delimiter: Delimite
   const [speaker, time] = [roles.indexOf('speaker'), roles.indexOf('time')];
   if (!isUnderstood || speaker === words) return null;
   if (time === -1 && (delimiter !== '\t' || speaker === -1)) return null;
+  // Lines of speech, with tabs between the time and the name.
+  if (speaker === -1 && full.filter((row) => NAMED.test(row[words] ?? '')).length * 2 > full.length) return null;
   return { delimiter, columns, words, speaker, hasHeader: false };
 }
 
@@ -161,6 +163,7 @@ function roleOfCells(cells: readonly string[]): Role {
     : 'words';
 }
 
+const NAMED = /^[^:]{1,60}:\s/;
 const PLAIN_SECONDS = /^\d{1,6}[.,]\d{1,9}$/;
 
 function isTime(cell: string): boolean {

@@ -206,7 +206,8 @@ export class Sampler {
       shape.followed += 1;
       if (head.mark === '-' || head.mark === '1.') shape.lists += 1;
     }
-    if (head.nameEnds === 'colon') this.#addTopLine(lineStart);
+    const turnName = this.#turnName();
+    if (turnName !== null) this.#addTopLine(lineStart, turnName);
     const bareName = this.#bareName();
     const time = head.timePlace === 'none' ? '' : this.#timeText();
     const [lineAbove, aboveIt] = [this.#previous, this.#beforePrevious];
@@ -242,8 +243,8 @@ export class Sampler {
   #countNamed(): ShapeCount | null {
     const head = this.#head;
     const isColon = head.nameEnds === 'colon';
-    const name = isColon ? head.name : this.#text.slice(head.nameStart, head.period);
-    if (!isColon && !looksLikeWitness(name)) return null;
+    const name = this.#turnName();
+    if (name === null) return null;
     if (isKey(name)) {
       this.#keys += 1;
       return null;
@@ -261,10 +262,19 @@ export class Sampler {
     return shape;
   }
 
-  #addTopLine(start: number): void {
+  /** The name before a colon, or that of a witness before a period; null if there is neither. */
+  #turnName(): string | null {
+    const { nameEnds, name, nameStart, period } = this.#head;
+    if (nameEnds === 'colon') return name;
+    const witness = period === -1 ? '' : this.#text.slice(nameStart, period);
+    return looksLikeWitness(witness) ? witness : null;
+  }
+
+  #addTopLine(start: number, name: string): void {
     if (this.#top.length >= MAX_TOP_LINES) return;
-    const { name, afterColon, end } = this.#head;
-    const value = this.#text.slice(Math.max(afterColon, end - MAX_VALUE_UNITS), end).trim();
+    const { nameEnds, afterColon, period, end } = this.#head;
+    const valueStart = nameEnds === 'colon' ? afterColon : period + 1;
+    const value = this.#text.slice(Math.max(valueStart, end - MAX_VALUE_UNITS), end).trim();
     this.#top.push({ start, name, value, paragraph: this.#paragraphs });
   }
 

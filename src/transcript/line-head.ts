@@ -2,8 +2,8 @@
  * What a line begins with: a time, a name, what sets them off, and where the words go on. A line is read without regard to
  * the others; whether what may be a name is one, the whole file shows (evidence.ts).
  */
-import { isWhiteSpace, skipWhite } from './lines.ts';
-import { beginsName, isName, isSentenceMark, isSound, MAX_NAME_UNITS } from './names.ts';
+import { isWhiteSpace, skipWhite, trimmedEnd } from './lines.ts';
+import { beginsName, isName, isSentenceMark, isSound, MAX_NAME_UNITS, senderEnd } from './names.ts';
 import { isDigit, type Time, timeAt } from './times.ts';
 
 /** What ends a name. `line`: nothing else stands on the line. */
@@ -50,6 +50,8 @@ export class LineHead {
   /** What would end the name, if it is one. */
   ending: NameEnd = 'none';
   #isName: boolean | null = null;
+  /** `0:03 From Ann to Everyone:`, as in a chat. */
+  #isSender = false;
   nameStart = 0;
   nameEnd = 0;
   /** What sets a time off from the name before it: `wide` is unlikely in prose. */
@@ -104,7 +106,9 @@ export class LineHead {
   /** What ends the name. It is looked at only when asked for, as most lines have none. */
   get nameEnds(): NameEnd {
     if (this.ending === 'none') return 'none';
-    this.#isName ??= isName(this.#text, this.nameStart, this.nameEnd) && !this.#isTime(this.nameStart, this.nameEnd);
+    this.#isName ??=
+      isName(this.#text, this.nameStart, this.nameEnd) &&
+      timeAt(this.#text, this.nameStart, this.nameEnd)?.end !== this.nameEnd;
     return this.#isName ? this.ending : 'none';
   }
 
@@ -124,6 +128,7 @@ export class LineHead {
     this.time = null;
     this.ending = 'none';
     this.#isName = null;
+    this.#isSender = false;
     this.gap = 'wide';
     this.colon = -1;
     this.wordsStart = end;
@@ -204,14 +209,12 @@ export class LineHead {
   /** `open`: emphasis that was opened before the time. */
   #readName(from: number, open: number): void {
     const text = this.#text;
-    const first = this.#skipBlanks(from);
-    const start = first + this.#emphasisAt(first);
-    const emphasis = Math.max(open, start - first);
-    this.#open = emphasis;
+    const start = this.#skipToName(from, open);
     if (start >= this.end) return;
     if (BRACKETS.has(text.charCodeAt(start)) && this.#readBracketedName(start)) return;
     if (!beginsName(text, start)) return;
     this.nameStart = start;
+    const emphasis = this.#open;
     let dash = -1;
     let dashWords = -1;
     const last = Math.min(this.end, start + MAX_NAME_UNITS + 1);
@@ -263,6 +266,15 @@ export class LineHead {
     else this.#setName('line', this.end, this.end);
   }
 
+  /** Where what may be a name begins, behind its emphasis and a sender's `From`. */
+  #skipToName(from: number, open: number): number {
+    const first = this.#skipBlanks(from);
+    const start = first + this.#emphasisAt(first);
+    this.#open = Math.max(open, start - first);
+    this.#isSender = this.timePlace === 'before' && this.#text.startsWith('From ', start);
+    return this.#isSender ? this.#skipBlanks(start + 'From '.length) : start;
+  }
+
   /** `name:`, `**name:**`, `name: [time]`. */
   #readColon(position: number, emphasis: number): boolean {
     const text = this.#text;
@@ -285,12 +297,13 @@ export class LineHead {
     return true;
   }
 
-  /** A time in brackets, or one that is all that follows (`name: 0:03`, the words below). */
+  /** A time in brackets or between tabs, or one that is all that follows (`name: 0:03`, the words below). */
   #timeFrom(after: number): { readonly time: Time; readonly start: number } | null {
     const start = this.#skipEmphasis(this.#skipBlanks(after));
     const time = timeAt(this.#text, start, this.end);
     if (time === null) return null;
-    return time.isInBrackets || this.#skipBlanks(time.end) >= this.end ? { time, start } : null;
+    const isCell = this.#text.charCodeAt(after) === TAB && this.#text.charCodeAt(time.end) === TAB;
+    return time.isInBrackets || isCell || this.#skipBlanks(time.end) >= this.end ? { time, start } : null;
   }
 
   #readAfterBold(nameEnd: number, close: number): void {
@@ -314,8 +327,9 @@ export class LineHead {
   }
 
   /** `name (time): words`, `name (time)`, `name (time) words`. */
-  #readAfterTime(nameEnd: number, time: Time, timeStart: number): boolean {
+  #readAfterTime(end: number, time: Time, timeStart: number): boolean {
     const after = this.#skipBlanks(this.#skipEmphasis(time.end));
+    const nameEnd = trimComma(this.#text, trimmedEnd(this.#text, this.nameStart, end));
     if (this.#isColonAt(after)) {
       this.afterColon = this.#open > 0 ? this.#skipEmphasis(after + 1) : after + 1;
       this.#setName('colon', nameEnd, this.afterColon);
@@ -332,7 +346,7 @@ export class LineHead {
     const after = this.#skipBlanks(this.#skipEmphasis(time.end));
     if (after < this.end && !this.#isColonAt(after) && !isWide) return false;
     this.gap = isWide ? 'wide' : 'narrow';
-    return this.#readAfterTime(trimComma(this.#text, nameEnd), time, timeStart);
+    return this.#readAfterTime(nameEnd, time, timeStart);
   }
 
   /** `[name]`, `[name 0:03]`, `<name>`; false if it is neither, or a name that only begins with a bracket. */
@@ -368,10 +382,7 @@ export class LineHead {
     this.#isName = null;
     this.nameEnd = trimmedEnd(this.#text, this.nameStart, nameEnd);
     this.wordsStart = Math.min(wordsStart, this.end);
-  }
-
-  #isTime(start: number, end: number): boolean {
-    return timeAt(this.#text, start, end)?.end === end;
+    if (this.#isSender) this.nameEnd = senderEnd(this.#text, this.nameStart, this.nameEnd);
   }
 
   #isColonAt(position: number): boolean {
@@ -401,13 +412,6 @@ function unitsOf(chars: string): ReadonlySet<number> {
 function isPlainLetter(unit: number): boolean {
   if (unit < 0x80) return (unit > 0x60 && unit < 0x7b) || (unit > 0x40 && unit < 0x5b);
   return (unit > 0xbf && unit < 0x1680) || (unit > 0x303f && unit < 0xfe00);
-}
-
-/** Where the line ends, less white space. */
-function trimmedEnd(text: string, start: number, end: number): number {
-  let last = end;
-  while (last > start && isWhiteSpace(text.charCodeAt(last - 1))) last -= 1;
-  return last;
 }
 
 function trimComma(text: string, end: number): number {

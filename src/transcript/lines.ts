@@ -126,6 +126,13 @@ export function skipWhite(text: string, start: number, end: number): number {
   return i;
 }
 
+/** Where the line ends, less white space. */
+export function trimmedEnd(text: string, start: number, end: number): number {
+  let last = end;
+  while (last > start && isWhiteSpace(text.charCodeAt(last - 1))) last -= 1;
+  return last;
+}
+
 /** Byte order mark, zero-width space, marks of direction: no words (T2). */
 export function isFormatCharacter(unit: number): boolean {
   if (unit < 0x200b || unit === 0x200c || unit === 0x200d) return false;

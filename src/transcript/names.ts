@@ -139,7 +139,7 @@ recorded|recording|recorded on|recorded by|transcript|transcription|transcribed 
 url|link|file|filename|id|call id|meeting id|passcode
 note|notes|nb|n.b.|ps|p.s.|todo|to do|summary|action items|next steps|outcome
 fix|fixes|fixed|feature|features|docs|doc|documentation|bugfix|bug fix|bug fixes|added|changed|removed|deprecated
-build|ci|chore|refactor|refactoring|style|perf|performance|test|tests|deps|dev deps|breaking|breaking change|breaking changes
+build|ci|chore|author|commit|committer|merge|refactor|refactoring|style|perf|performance|test|tests|deps|dev deps|breaking|breaking change|breaking changes
 example|examples|params|parameters|returns|usage|default|warning|important|tip|see|see also|version|license|meta|actions
 monday|tuesday|wednesday|thursday|friday|saturday|sunday
 titel|thema|teilnehmer|ort|zeit|dauer|sprache|notiz|hinweis|titre|durée|título`.split(/[|\n]/),
@@ -174,6 +174,14 @@ const SOUND =
 export function isSound(words: string): boolean {
   return SOUND.test(words);
 }
+
+/** Where the name of a sender ends, before those to whom he writes (`Ann to Everyone`). */
+export function senderEnd(text: string, start: number, end: number): number {
+  const to = text.slice(start, end).search(ADDRESSEE);
+  return to < 1 ? end : start + to;
+}
+
+const ADDRESSEE = / {1,3}to {1,3}\S/i;
 
 /** Labels of records that have the speaker as their value: `Speaker: Ann`, and below it `Text: Hello.` */
 const SPEAKER_LABELS: ReadonlySet<string> = new Set(

@@ -46,6 +46,15 @@ function speakersRecur({ top }: Sample, { names, recurring, turns }: ShapeCount,
   return names.repeats * 2 > names.once - keys && recurring.turns * 2 >= turns - keys;
 }
 
+/** Whether the lines of turns begin with a time, so that the times before other lines are no words either. */
+function hasTimesBefore({ kind, features, sequence }: ShapeCount): boolean {
+  if (kind === 'inline') return features.timePlace === 'before';
+  return kind === 'named' && /^(?:\S{1,2} )?\[?time/.test(sequence);
+}
+
+/** `Ann Example -- Chief Executive`. */
+const WITH_ROLE = /\S -- \S/;
+
 /** What a line is in the text: the first of a turn, or not. */
 type Role = 'turn' | 'mark' | 'words';
 
@@ -89,7 +98,7 @@ class TurnReader {
     this.#sampleEnd = sample.sampleEnd;
     this.#speechStart = shape.kind === 'named' ? speechStart(sample, shape) : sample.contentStart;
     this.#mark = shape.mark;
-    this.#hasTimesBefore = shape.kind === 'named' && /^(?:\S{1,2} )?\[?time/.test(shape.sequence);
+    this.#hasTimesBefore = hasTimesBefore(shape);
     this.#isTimed = shape.times * 2 > shape.turns;
     // If every paragraph begins with a name, so does that of one who speaks once.
     this.#areAllNames = shape.turns * 10 >= sample.paragraphs * 9;
@@ -156,7 +165,8 @@ class TurnReader {
     if (isHeader) this.#headerLines += 1;
     if (isClock) return;
     this.#hasPreamble = true;
-    this.#writer.words(from, end);
+    const isTimed = this.#hasTimesBefore && head.timePlace === 'before';
+    this.#writer.words(isTimed ? head.wordsAfterTime : from, end);
   }
 
   #roleOf(end: number): Role {
@@ -168,6 +178,8 @@ class TurnReader {
     if (kind === 'under name') return this.#isBareName() ? 'turn' : head.isOnlyTime ? 'mark' : 'words';
     if (isOfKind(head, kind)) {
       const isSame = hasFeatures(head, features, kind);
+      // The same time in other words, for those who listen (`0:02`, `2 seconds`).
+      if (kind === 'under time' && this.#isFirstLine && !this.#isAfterBlank) return 'mark';
       if (kind === 'timed' || kind === 'under time') return isSame ? 'turn' : head.isOnlyTime ? 'mark' : 'words';
       const count = this.#shape.names.of(head.name);
       if ((count > 1 || !isKey(head.name)) && (isSame ? this.#isLikelyName(count) : count > 1)) return 'turn';
@@ -212,7 +224,8 @@ class TurnReader {
   #isBareName(): boolean {
     const name = bareNameOf(this.#body.text, this.#head);
     if (name === null || !this.#isAfterBlank) return false;
-    return this.#shape.names.of(name) > 1 || (this.#areAllNames && this.#mayBeName(name));
+    if (this.#shape.names.of(name) > 1) return true;
+    return (this.#areAllNames || WITH_ROLE.test(name)) && this.#mayBeName(name);
   }
 
   #isNameAboveTime(end: number): boolean {
@@ -299,7 +312,7 @@ class TurnReader {
     writer.words(head.nameStart, isPlain ? head.colon : head.nameEnd);
     writer.addRange(head.colon, head.colon + 1);
     // A time without brackets behind the colon is an answer.
-    const isAnswer = head.timePlace === 'inside' && head.time?.isInBrackets === false;
+    const isAnswer = head.timePlace === 'inside' && head.time?.isInBrackets === false && !head.hasWords;
     const wordsStart = isAnswer ? head.afterColon : head.wordsStart;
     const wordsEnd = this.#closesEmphasis() ? head.end - head.openEmphasis : end;
     if (wordsStart >= wordsEnd) return;

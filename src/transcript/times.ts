@@ -26,6 +26,7 @@ const DAY = [
   `${MONTH}${S}${D}{1,2},?${S}${D}{4}`,
   `${D}{4}年${D}{1,2}月${D}{1,2}日`,
   `${D}{1,2}[-/.]${D}{1,2}\\.?`,
+  '(?:[Tt]oday|[Yy]esterday)',
   `${D}{1,2}\\.?${S}(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}`,
 ].join('|');
 const DAY_BEFORE = `${WEEKDAY}(?:${DAY})(?:T|,?${S}{0,2}(?:at${S})?)`;
@@ -146,9 +147,16 @@ export function timeAt(text: string, start: number, end: number): Time | null {
   if (!(isInBrackets ? mayHoldTime(text, start, end) : mayBeginTime(text, start, unit))) return null;
   const plain = plainClockEnd(text, start, end);
   if (plain !== null) return { end: plain, isInBrackets };
-  const last = matchEndAt(isInBrackets ? BRACKETED : BARE, text, start, end);
+  const last = matchEndAt(isInBrackets ? BRACKETED : BARE, text, start, end) ?? linkInParenthesesEnd(text, start, end);
   if (last === null) return null;
   return { end: (isInBrackets ? matchEnd(LINK, text, last, end) : null) ?? last, isInBrackets };
+}
+
+/** Where `([0:03](https://...))` ends; null if it does not stand there. */
+function linkInParenthesesEnd(text: string, start: number, end: number): number | null {
+  if (!text.startsWith('([', start)) return null;
+  const time = timeAt(text, start + 1, end);
+  return time !== null && time.end < end && text.charCodeAt(time.end) === PARENTHESIS_CLOSE ? time.end + 1 : null;
 }
 
 /**
@@ -207,8 +215,8 @@ function mayHoldTime(text: string, start: number, end: number): boolean {
 
 const MAX_UNITS_IN_BRACKETS = 32;
 
-/** The second and third letters of the months, and the two of each half of the day. */
-const MONTHS = pairsOf('an|eb|ar|pr|ay|un|ul|ug|ep|ct|ov|ec');
+/** The second and third letters of the months, of today and yesterday, and the two of each half of the day. */
+const MONTHS = pairsOf('an|eb|ar|pr|ay|un|ul|ug|ep|ct|ov|ec|od|es');
 const HALF_DAYS = pairsOf(HALF_DAY);
 
 function pairsOf(words: string): ReadonlySet<number> {

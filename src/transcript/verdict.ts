@@ -63,9 +63,10 @@ function refusalOfNamed(shape: ShapeCount, { paragraphs, keys }: Sample): string
   return isBlock ? 'one block of keys, none of which recurs' : null;
 }
 
-/** Whether the same speakers stand behind a label again and again. */
-function hasLabels({ labelled }: ShapeCount): boolean {
-  return [...labelled.values()].some((count) => count > 1);
+/** Whether the same speakers stand behind a label again and again, or most lines have a label. */
+function hasLabels({ labelled, turns }: ShapeCount): boolean {
+  const counts = [...labelled.values()];
+  return counts.some((count) => count > 1) || counts.length * 2 > turns;
 }
 
 /** Names with a time. */
