@@ -1,9 +1,20 @@
 /** The admin listener: what a request passes through, from top to bottom, and the HTTP server of its own. */
 import { setImmediate } from 'node:timers/promises';
 import Koa from 'koa';
+import type { CacheRoom } from '../cache/open.ts';
+import type { ChangesRoom } from '../changes/open.ts';
+import { type ConfigInForce, originOf, redactedConfig } from '../config/effective.ts';
 import { isLoopback } from '../config/formats.ts';
-import { type Address, listen, type Listener, type ListenerOptions, StartError } from '../server/server.ts';
-import type { Readiness } from '../telemetry/readiness.ts';
+import { createClientAddress } from '../keys/client-address.ts';
+import type { Keys } from '../keys/open.ts';
+import type { Operations } from '../operations/open.ts';
+import type { Instances } from '../redis/instances.ts';
+import type { Clock } from '../time/clock.ts';
+import type { Guard } from '../upstream/guard.ts';
+import { listen, type Listener, StartError } from '../server/server.ts';
+import type { Health } from '../telemetry/health.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import type { OwnReadiness, Readiness, Workers } from '../telemetry/readiness.ts';
 import { fastestAt, type StoreLoad } from '../telemetry/store-health.ts';
 import { type AnswerOf, PROBES, ROUTES } from '../operations/api.ts';
 import { cacheViewEndpoints } from './cache.ts';
@@ -11,7 +22,7 @@ import { cacheControlEndpoints } from './cache-control.ts';
 import { acceptSigned, changesEndpoints } from './changes.ts';
 import { dashboardEndpoints } from './dashboard/files.ts';
 import { adminRouter, callerOf, endpoint, errorHandler, notFound } from './endpoint.ts';
-import type { AdminOptions, AdminState, Endpoint } from './endpoint.ts';
+import type { AdminCache, AdminOptions, AdminState, AdminStatus, Endpoint } from './endpoint.ts';
 import { explainEndpoint } from './explain.ts';
 import {
   authenticate,
@@ -24,23 +35,49 @@ import {
 } from './guards.ts';
 import { keyEndpoints, stateEndpoints } from './keys.ts';
 
+/** Requests per address without a valid admin token. */
+const TOKEN_LIMIT = { name: 'admin-tokens', points: 60, windowSeconds: 60 };
 /** The target of a probe's request. */
 const PROBE = /^(?:\/livez|\/readyz)(?:\?|$)/;
+
+export interface AdminContext {
+  readonly inForce: ConfigInForce;
+  readonly keys: Pick<Keys, 'registry' | 'limiter'>;
+  readonly operations: Operations;
+  readonly cache: CacheRoom;
+  /** By the rules of the public API's routes (`http/explain.ts`). */
+  readonly resolve: AdminCache['resolve'];
+  readonly changes: ChangesRoom;
+  readonly telemetry: AdminTelemetry;
+  readonly clock: Clock;
+}
+
+export interface AdminTelemetry {
+  readonly instances: Instances;
+  readonly logger: AdminOptions['log'];
+  readonly health: Pick<Health, 'changes'>;
+  readonly metrics: Pick<Metrics, 'registry'>;
+  readonly readiness: OwnReadiness;
+  /** Null in a gateway of one process. */
+  readonly workers: Workers | null;
+  readonly guard: Pick<Guard, 'status'>;
+  /** Null for a gateway without Redis. */
+  readonly redis: AdminStatus['redis'];
+}
 
 /**
  * Starts the listener apart from the public one: it answers even if that is busy or draining. Rejects with a StartError
  * if the address cannot be used, or if it is not loopback and no token is set.
  */
-export async function startAdminServer(
-  options: AdminOptions,
-  { host, port, maxConnectionsPerAddress }: Address & Required<Pick<ListenerOptions, 'maxConnectionsPerAddress'>>,
-): Promise<Listener> {
-  if (!isLoopback(withoutBrackets(host)) && options.tokens().length === 0) {
+export async function openAdmin(context: AdminContext): Promise<Listener> {
+  const options = optionsOf(context);
+  const { host, port, maxConnectionsPerAddress } = context.inForce.config.admin;
+  if (!isLoopback(withoutBrackets(host)) && options.access.tokens().length === 0) {
     throw new StartError(
       `The admin listener would be open to anyone who reaches ${host === '' ? 'this machine' : host}: that is no loopback address and ADMIN_TOKEN is not set. Set ADMIN_TOKEN, or set ADMIN_HOST to 127.0.0.1.`,
     );
   }
-  return listen(
+  return await listen(
     createAdminApp(options),
     { host: withoutBrackets(host), port },
     {
@@ -57,6 +94,48 @@ export async function startAdminServer(
   );
 }
 
+function optionsOf(context: AdminContext): AdminOptions {
+  const { inForce, keys, operations, cache, resolve, changes, telemetry, clock } = context;
+  const { instances, logger, health, metrics, readiness, workers, guard, redis } = telemetry;
+  const { admin, server, upstream, cache: ofCache } = inForce.config;
+  return {
+    access: {
+      tokens: () => inForce.config.admin.tokens,
+      wrongTokens: keys.limiter(TOKEN_LIMIT),
+      addressOf: createClientAddress(server.trustedProxies),
+      allowedHosts: admin.allowedHosts,
+      trustedProxies: server.trustedProxies,
+      changesSecrets: () => inForce.config.changes.secrets,
+    },
+    status: {
+      instances,
+      readiness: () => readiness.now(workers?.status()),
+      stateChanges: () => health.changes(),
+      storeLoad: () => guard.status(),
+      redis,
+      metrics: {
+        contentType: metrics.registry.contentType,
+        render: () => workers?.metrics() ?? metrics.registry.metrics(),
+      },
+      config: () => redactedConfig(inForce.loaded),
+      runbook: admin.runbook,
+    },
+    registry: keys.registry,
+    operations,
+    cache: { ...cache, resolve },
+    changes,
+    settings: {
+      memoryBytes: ofCache.memoryBytes,
+      maxRequestsPerSecond: upstream.maxRequestsPerSecond,
+      configuredBy: (cacheClass, name) => originOf(inForce.loaded, `cache.classes.${cacheClass}.${name}`),
+      outdatedLimitOf: (cacheClass) => inForce.config.cache.classes[cacheClass].outdatedLimit,
+    },
+    maintenance: operations.maintenance,
+    clock,
+    log: logger,
+  };
+}
+
 function createAdminApp(options: AdminOptions) {
   const app = new Koa<AdminState>();
   // Failures are rendered and logged by the error handler; what is left for Koa is a broken connection. Node's parse
@@ -69,18 +148,18 @@ function createAdminApp(options: AdminOptions) {
   // Before the guards: balancers and orchestrators cannot choose what they send, and there is nothing to guard. A probe
   // changes nothing, and its answer holds no secret.
   app.use(adminRouter(probeEndpoints(options)).routes());
-  app.use(hostGuard(options.allowedHosts));
-  app.use(originGuard(options));
+  app.use(hostGuard(options.access.allowedHosts));
+  app.use(originGuard(options.access));
   // Open to anyone who passes the guards: the dashboard's files hold no data, and it sends a token for what it shows.
-  app.use(adminRouter(dashboardEndpoints(options)).routes());
+  app.use(adminRouter(dashboardEndpoints(options.status)).routes());
   // The body of a signed call is read before its signature is known to be right; a stranger gets no further.
-  app.use(acceptSigned(options));
+  app.use(acceptSigned(options.access));
   // Before any other body is read, so that a stranger cannot make the gateway read any.
-  app.use(authenticate(options));
+  app.use(authenticate(options.access));
   app.use(jsonGuard());
   app.use(
     adminRouter(
-      authorized(options, [
+      authorized(options.operations, [
         ...operationEndpoints(options),
         ...keyEndpoints(options),
         ...stateEndpoints(options),
@@ -95,7 +174,7 @@ function createAdminApp(options: AdminOptions) {
   return app.callback();
 }
 
-function probeEndpoints({ readiness }: AdminOptions): readonly Endpoint[] {
+function probeEndpoints({ status: { readiness } }: AdminOptions): readonly Endpoint[] {
   return [
     { ...endpoint(PROBES.livez, () => ({ status: 'alive' })), takesOptions: true },
     {
@@ -127,15 +206,8 @@ function storeCallsOf(load: StoreLoad): AnswerOf<typeof ROUTES.health>['storeCal
   return { limit, underWay: inFlight, waiting: queued, capacity: fastestAt(load) };
 }
 
-function operationEndpoints({
-  metrics,
-  config,
-  audit,
-  instances,
-  readiness,
-  stateChanges,
-  storeLoad,
-}: AdminOptions): readonly Endpoint[] {
+function operationEndpoints({ status, operations: { audit } }: AdminOptions): readonly Endpoint[] {
+  const { instances, metrics, config, readiness, stateChanges, storeLoad } = status;
   let rendering: Promise<Buffer> | null = null;
   return [
     {

@@ -4,12 +4,12 @@ import type { Maintenance } from '../upstream/maintenance.ts';
 import { erase } from '../cache/erase.ts';
 import { purge } from '../cache/purge.ts';
 import type { Tag } from '../cache/purge-log.ts';
-import { CACHE_CLASSES, type CacheClass, type CacheTtl, type TtlEnd, type TtlState } from '../cache/ttl-policy.ts';
+import { CACHE_CLASSES, type CacheClass } from '../cache/ttl-policy.ts';
 import type { Clock } from '../time/clock.ts';
 import { formatDuration } from '../time/duration.ts';
 import type { MaintenanceView, PurgeView, ReceiptView, TtlView } from '../operations/answers.ts';
 import { iso, isoOrNull, ROUTES } from '../operations/api.ts';
-import type { AuditedChange, AuditEntry } from '../operations/audit.ts';
+import type { AuditEntry } from '../operations/audit.ts';
 import {
   ALLOWED_MAINTENANCE,
   ALLOWED_TTL,
@@ -23,13 +23,15 @@ import {
 import { type AdminOptions, callerOf, endpoint, type Endpoint, type EndpointContext } from './endpoint.ts';
 import { AdminError, makeChange } from '../operations/errors.ts';
 import { faulty } from '../operations/input.ts';
+import { auditedTtl, type TTL_NAMES, ttlTexts } from '../operations/time-changes.ts';
 import { readBody } from './input.ts';
 
-const TTL_NAMES = ['fresh', 'stale', 'error'] as const;
 type TtlName = (typeof TTL_NAMES)[number];
 
 export function cacheControlEndpoints(options: AdminOptions): readonly Endpoint[] {
-  const { maintenance, audit, clock } = options;
+  const { maintenance, operations, cache, clock } = options;
+  const { audit } = operations;
+  const { purges } = cache;
   return [
     endpoint(ROUTES.listTtls, async () => {
       const entries = await audit.entries();
@@ -47,7 +49,6 @@ export function cacheControlEndpoints(options: AdminOptions): readonly Endpoint[
     endpoint(ROUTES.resetTtl, async (ctx) => changeTtl(ctx, options, classOf(ctx), null)),
     endpoint(ROUTES.purge, (ctx) => handlePurge(ctx, options)),
     endpoint(ROUTES.showDeletion, () => {
-      const { purges } = options;
       const { upTo, entries, of } = purges.swept;
       return { purges: purges.last, deletedUpTo: upTo, passed: entries, of };
     }),
@@ -78,7 +79,8 @@ async function changeTtl(
   cacheClass: CacheClass,
   wanted: WantedTtl | null,
 ): Promise<TtlView> {
-  const { ttlControl, audit, clock } = options;
+  const { cache, operations, clock } = options;
+  const { audit } = operations;
   const forMs = wanted?.forMs ?? null;
   const untilMs = forMs === null ? null : clock.nowMs() + forMs;
   const duration = forMs === null ? {} : { for: formatDuration(forMs) };
@@ -87,43 +89,14 @@ async function changeTtl(
     action: wanted === null ? 'cache.ttl.reset' : TTL_SET,
     target: cacheClass,
     asked: wanted && { ...ttlTexts(wanted.ttl), ...duration },
-    make: () => (wanted === null ? ttlControl.reset(cacheClass) : ttlControl.set(cacheClass, wanted.ttl, untilMs)),
+    make: () =>
+      wanted === null ? cache.ttlControl.reset(cacheClass) : cache.ttlControl.set(cacheClass, wanted.ttl, untilMs),
     note: (change) => {
       const [from, to] = [auditedTtl(change.from), auditedTtl(change.to)];
       return isDeepStrictEqual(from, to) ? null : { from, to: { ...to, ...duration } };
     },
   });
   return ttlView(cacheClass, await audit.entries(), options);
-}
-
-/** The TTLs in force, the names of those that are set, and the ends of those that have one. */
-function auditedTtl({ ttl, set }: TtlState): object {
-  const ends = Object.fromEntries(
-    TTL_NAMES.flatMap((name) => {
-      const end = isoOrNull(set[`${name}Ms`] ?? null);
-      return end === null ? [] : [[name, end]];
-    }),
-  );
-  return {
-    ...ttlTexts(ttl),
-    set: TTL_NAMES.filter((name) => set[`${name}Ms`] !== undefined),
-    ...(Object.keys(ends).length === 0 ? {} : { ends }),
-  };
-}
-
-/** As the interface writes them, such as `30s`; only those that are given. */
-function ttlTexts(ttl: Partial<CacheTtl>): object {
-  return Object.fromEntries(
-    TTL_NAMES.flatMap((name) => {
-      const ms = ttl[`${name}Ms`];
-      return ms === undefined ? [] : [[name, formatDuration(ms)]];
-    }),
-  );
-}
-
-/** The audit's entry for TTLs that have ended by themselves. */
-export function ttlEndEntry({ cacheClass, from, to }: TtlEnd): AuditedChange {
-  return { who: 'evalgate', action: 'cache.ttl.end', target: cacheClass, from: auditedTtl(from), to: auditedTtl(to) };
 }
 
 /**
@@ -133,9 +106,9 @@ export function ttlEndEntry({ cacheClass, from, to }: TtlEnd): AuditedChange {
 export function ttlView(
   cacheClass: CacheClass,
   entries: readonly AuditEntry[],
-  { ttl: policy, configuredBy }: AdminOptions,
+  { cache, settings }: Pick<AdminOptions, 'cache' | 'settings'>,
 ): TtlView {
-  const { ttl, set, afterwards } = policy.stateOf(cacheClass);
+  const { ttl, set, afterwards } = cache.ttl.stateOf(cacheClass);
   const each = <T>(view: (name: TtlName, untilMs: number | null | undefined) => T): Record<TtlName, T> => ({
     fresh: view('fresh', set.freshMs),
     stale: view('stale', set.staleMs),
@@ -148,7 +121,7 @@ export function ttlView(
     freshMs: ttl.freshMs,
     staleMs: ttl.staleMs,
     errorMs: ttl.errorMs,
-    source: each((name, untilMs) => (untilMs === undefined ? configuredBy(cacheClass, name) : 'set')),
+    source: each((name, untilMs) => (untilMs === undefined ? settings.configuredBy(cacheClass, name) : 'set')),
     until: each((_, untilMs) => isoOrNull(untilMs ?? null)),
     afterwards: each((name, untilMs) => (typeof untilMs === 'number' ? formatDuration(afterwards[`${name}Ms`]) : null)),
     setBy: last?.who ?? null,
@@ -176,11 +149,11 @@ function isForAWhile(to: unknown): boolean {
 /** A purge may name a thousand tags; the audit is bounded. */
 const MAX_AUDITED_TAGS = 100;
 
-async function handlePurge(ctx: EndpointContext, options: AdminOptions): Promise<PurgeView> {
+async function handlePurge(ctx: EndpointContext, { cache, operations }: AdminOptions): Promise<PurgeView> {
   const request = await readBody(ctx, purgeBody());
   const { mode, isExact, isDryRun } = request;
   const kind = { mode, ...(isExact ? { exact: true } : {}) };
-  const make = () => purge(request, options);
+  const make = () => purge(request, cache);
   const {
     entries,
     bytes,
@@ -191,7 +164,7 @@ async function handlePurge(ctx: EndpointContext, options: AdminOptions): Promise
     problem,
   } = await (isDryRun
     ? make()
-    : makeChange(options.audit, {
+    : makeChange(operations.audit, {
         who: callerOf(ctx).name,
         action: 'cache.purge',
         target: 'cache',
@@ -205,20 +178,20 @@ async function handlePurge(ctx: EndpointContext, options: AdminOptions): Promise
         },
       }));
   const answer = { entries, bytes, complete: isComplete, lists, tags, mode, exact: isExact, dryRun: isDryRun };
-  return { ...answer, deleted, problem, purge: options.purges.last };
+  return { ...answer, deleted, problem, purge: cache.purges.last };
 }
 
-async function handleErase(ctx: EndpointContext, options: AdminOptions): Promise<ReceiptView> {
+async function handleErase(ctx: EndpointContext, { cache, operations, clock }: AdminOptions): Promise<ReceiptView> {
   const { tag, gone } = await readBody(ctx, eraseBody());
-  const receipt = await makeChange(options.audit, {
+  const receipt = await makeChange(operations.audit, {
     who: callerOf(ctx).name,
     action: 'cache.erase',
     target: tag,
     asked: { gone },
-    make: () => erase(tag, gone, options),
+    make: () => erase(tag, gone, cache),
     note: (made) => ({ from: null, to: { ...made, gone } }),
   });
-  return { ...receipt, at: iso(options.clock.nowMs()) };
+  return { ...receipt, at: iso(clock.nowMs()) };
 }
 
 function auditedTags(tags: readonly Tag[]): object {
@@ -228,7 +201,7 @@ function auditedTags(tags: readonly Tag[]): object {
 /** Begins maintenance or moves its end, or ends it if `untilMs` is null, which may be repeated: nothing is audited then. */
 async function changeMaintenance(
   ctx: EndpointContext,
-  { maintenance, audit, clock }: AdminOptions,
+  { maintenance, operations: { audit }, clock }: AdminOptions,
   untilMs: number | null,
 ): Promise<MaintenanceView> {
   const who = callerOf(ctx).name;

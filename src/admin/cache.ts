@@ -6,22 +6,25 @@ import { adviceOf } from '../operations/advice.ts';
 import { ALIVE_FOR_MS, type Instances } from '../redis/instances.ts';
 import { type AnswerOf, iso, ROUTES } from '../operations/api.ts';
 import type { RedisMemory } from '../redis/memory.ts';
-import { type AdminOptions, endpoint, type Endpoint } from './endpoint.ts';
+import { type AdminCache, type AdminOptions, endpoint, type Endpoint } from './endpoint.ts';
 import { readQuery } from './input.ts';
 import { HISTORY } from '../operations/stats/stats.ts';
 import type { Whose } from '../operations/stats/time-buckets.ts';
 
 export function cacheViewEndpoints(options: AdminOptions): readonly Endpoint[] {
-  const { stats, instances, memory, maxBytes, redis, whatIf, clock } = options;
+  const { operations, cache, status, settings, clock } = options;
+  const { instances } = status;
+  const { stats } = operations;
+  const { memory, whatIf } = cache;
   return [
     endpoint(ROUTES.cacheStats, async () => {
       const { whose, since, value } = await stats.classes();
-      const classes = value.map((counts) => ({ ...counts, memory: usageOf(counts.class, options) }));
-      const inRedis = (await redis?.memory()) ?? [];
+      const classes = value.map((counts) => ({ ...counts, memory: usageOf(counts.class, memory) }));
+      const inRedis = (await status.redis?.memory()) ?? [];
       return {
         ...countedOf(whose, instances),
         since,
-        memory: { ...memory.usage(), maxBytes },
+        memory: { ...memory.usage(), maxBytes: settings.memoryBytes },
         redis: oncePerServer(inRedis),
         classes,
       };
@@ -39,7 +42,7 @@ export function cacheViewEndpoints(options: AdminOptions): readonly Endpoint[] {
       return {
         at: iso(nowMs),
         processes,
-        ...adviceOf(reports, { ...options, nowMs, freshMs, budgetRps: budget, force }),
+        ...adviceOf(reports, { ttl: cache.ttl, ...settings, nowMs, freshMs, budgetRps: budget, force }),
       };
     }),
     endpoint(ROUTES.history, async (ctx) => {
@@ -75,7 +78,7 @@ export function countedOf(whose: Whose, instances: Instances) {
 }
 
 /** The entries of a class in the memory tier. Looks at every entry. */
-function usageOf(cacheClass: CacheClass, { memory }: AdminOptions): Usage {
+function usageOf(cacheClass: CacheClass, memory: AdminCache['memory']): Usage {
   // A negative entry also has the tag of the resource's class, and counts as `notFound` only.
   const isOfClass = ({ tags }: Tagged): boolean =>
     tags.includes(`class:${cacheClass}`) && (cacheClass === 'notFound' || !tags.includes('class:notFound'));

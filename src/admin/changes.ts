@@ -8,14 +8,22 @@ import { type AnswerOf, iso, ROUTES } from '../operations/api.ts';
 import { AdminError, notAnnounced } from '../operations/errors.ts';
 import { mustBe, quoted } from '../operations/input.ts';
 import { z } from 'zod';
-import { type AdminContext, type AdminMiddleware, type AdminOptions, endpoint, type Endpoint } from './endpoint.ts';
+import {
+  type AdminContext,
+  type AdminAccess,
+  type AdminMiddleware,
+  type AdminOptions,
+  endpoint,
+  type Endpoint,
+} from './endpoint.ts';
 import { bodyBytes, readBody, readQuery } from './input.ts';
 
 /** By whom a signed call is made. */
 const SIGNER = { who: 'webhook', role: 'changes' } as const;
 const ID_HEADER = 'webhook-id';
 
-export function changesEndpoints({ announcements, recentChanges }: AdminOptions): readonly Endpoint[] {
+export function changesEndpoints({ changes }: AdminOptions): readonly Endpoint[] {
+  const { announcements, recentChanges } = changes;
   return [
     endpoint(ROUTES.announceChanges, async (ctx) => {
       const id = webhookId(ctx);
@@ -41,7 +49,7 @@ export function changesEndpoints({ announcements, recentChanges }: AdminOptions)
  * Lets a call pass without a token if it announces changes and one of the secrets has signed it. Wrong signatures count as wrong
  * tokens do, per address. Without secrets, signatures are nothing.
  */
-export function acceptSigned({ changesSecrets, wrongTokens, addressOf }: AdminOptions): AdminMiddleware {
+export function acceptSigned({ changesSecrets, wrongTokens, addressOf }: AdminAccess): AdminMiddleware {
   const { method, path } = ROUTES.announceChanges;
   return async (ctx, next) => {
     const secrets = changesSecrets();

@@ -2,16 +2,11 @@
 import { Readable } from 'node:stream';
 import { Router, type RouterContext } from '@koa/router';
 import type Koa from 'koa';
-import type { ExplainParts, Resolution } from '../cache/explain.ts';
-import type { Fleet } from '../cache/erase.ts';
+import type { Resolution } from '../cache/explain.ts';
+import type { CacheRoom } from '../cache/open.ts';
 import type { MaintenanceControl } from '../upstream/maintenance.ts';
-import type { MemoryTier } from '../cache/memory-tier.ts';
-import type { PurgeLog } from '../cache/purge-log.ts';
-import type { SharedCacheAdmin } from '../cache/shared-cache.ts';
-import type { TtlControl } from '../cache/ttl-control.ts';
-import type { ChangesRoom } from '../changes/open-changes.ts';
-import type { CacheClass, TtlPolicy } from '../cache/ttl-policy.ts';
-import type { WhatIf } from '../cache/what-if/what-if.ts';
+import type { ChangesRoom } from '../changes/open.ts';
+import type { CacheClass } from '../cache/ttl-policy.ts';
 import type { Clock } from '../time/clock.ts';
 import type { NamedToken, Role } from '../config/admin-tokens.ts';
 import type { Logger } from '../log/logger.ts';
@@ -25,12 +20,25 @@ import type { Readiness } from '../telemetry/readiness.ts';
 import type { RedisHealth } from '../telemetry/redis-health.ts';
 import type { StoreLoad } from '../telemetry/store-health.ts';
 import { type AdminRoute, type AnswerOf, JSON_LINES, type ROUTES } from '../operations/api.ts';
-import type { Audit } from '../operations/audit.ts';
 import { AdminError, asAdminError } from '../operations/errors.ts';
-import type { Stats } from '../operations/stats/stats.ts';
+import type { Operations } from '../operations/open.ts';
 
 /** The parts of the gateway that operators see and change. */
-export interface AdminOptions extends Pick<ExplainParts, 'flightOf' | 'lastMissOf'> {
+export interface AdminOptions {
+  readonly access: AdminAccess;
+  readonly status: AdminStatus;
+  readonly registry: KeyDirectory;
+  readonly operations: Pick<Operations, 'audit' | 'stats'>;
+  readonly cache: AdminCache;
+  readonly changes: Pick<ChangesRoom, 'announcements' | 'recentChanges'>;
+  readonly settings: AdminSettings;
+  readonly maintenance: MaintenanceControl;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, 'warn' | 'error'>;
+}
+
+/** Who may ask, and from where. */
+export interface AdminAccess {
   /** Without any, everybody who reaches the listener may do everything. */
   readonly tokens: () => readonly NamedToken[];
   /** Requests per address without a valid token. */
@@ -43,50 +51,42 @@ export interface AdminOptions extends Pick<ExplainParts, 'flightOf' | 'lastMissO
   readonly trustedProxies: readonly string[];
   /** Secrets that sign announcements of changes; they may change while the gateway runs. */
   readonly changesSecrets: () => readonly string[];
-  readonly announcements: ChangesRoom['announcements'];
-  readonly recentChanges: ChangesRoom['recentChanges'];
+}
+
+/** How the gateway is doing. */
+export interface AdminStatus {
+  readonly instances: Instances;
   readonly readiness: () => Readiness;
   /** The newest first. */
   readonly stateChanges: () => readonly StateChange[];
-  /** Where the runbook is published. */
-  readonly runbook: string;
+  /** How many calls to the store may be under way, are, and wait. */
+  readonly storeLoad: () => StoreLoad;
   /** Null for a gateway without Redis. */
   readonly redis: Pick<RedisHealth, 'memory'> | null;
+  readonly metrics: MetricsSource;
   /** The effective configuration, without secrets. */
   readonly config: () => AnswerOf<typeof ROUTES.config>;
-  readonly metrics: MetricsSource;
-  readonly registry: KeyDirectory;
-  readonly stats: Stats;
-  readonly memory: MemoryTier;
-  readonly maxBytes: number;
-  /** Null for a gateway without Redis. */
-  readonly shared: SharedCacheAdmin | null;
-  readonly purges: PurgeLog;
-  /** All processes, to be asked what they hold. */
-  readonly fleet: Fleet;
-  readonly whatIf: Pick<WhatIf, 'reports'>;
-  /** This process's. */
-  readonly ttl: TtlPolicy;
+  /** Where the runbook is published. */
+  readonly runbook: string;
+}
+
+export interface AdminCache extends Omit<CacheRoom, 'configure' | 'close'> {
+  /** The cache's request for a path of the public API, by the rules of its routes; see `http/explain.ts`. */
+  readonly resolve: (path: string, ownWorkspaceIds: readonly string[] | null) => Resolution;
+}
+
+/** Settings that the answers show, or go by. */
+export interface AdminSettings {
+  readonly memoryBytes: number;
+  /** How many calls a second the store gets at most; null for no such limit. */
+  readonly maxRequestsPerSecond: number | null;
   /** The source of a configured TTL. */
   readonly configuredBy: (
     cacheClass: CacheClass,
     name: 'fresh' | 'stale' | 'error',
   ) => 'default' | 'file' | 'environment';
-  /** Changes TTLs in every process. */
-  readonly ttlControl: TtlControl;
   /** The share of outdated answers that is acceptable; it may change while the gateway runs. */
   readonly outdatedLimitOf: (cacheClass: CacheClass) => number;
-  /** How many calls to the store may be under way, are, and wait. */
-  readonly storeLoad: () => StoreLoad;
-  /** How many calls a second the store gets at most; null for no such limit. */
-  readonly maxRequestsPerSecond: number | null;
-  readonly maintenance: MaintenanceControl;
-  /** The cache's request for a path of the public API, by the rules of its routes; see `http/explain.ts`. */
-  readonly resolve: (path: string, ownWorkspaceIds: readonly string[] | null) => Resolution;
-  readonly instances: Instances;
-  readonly audit: Audit;
-  readonly clock: Clock;
-  readonly log: Pick<Logger, 'warn' | 'error'>;
 }
 
 export interface AdminState {
@@ -208,7 +208,7 @@ export function callerOf({ state: { who, role } }: { readonly state: AdminState 
 }
 
 /** Renders whatever was thrown further in: the only place that sets a failure's status. */
-export function errorHandler({ log, addressOf }: AdminOptions): AdminMiddleware {
+export function errorHandler({ log, access: { addressOf } }: AdminOptions): AdminMiddleware {
   return async (ctx, next) => {
     try {
       await next();

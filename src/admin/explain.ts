@@ -1,4 +1,5 @@
 /** GET /api/cache/explain: which entry answers a path, and what the next read of it would do. No record is ever shown. */
+import type { WorkspaceSet } from '../cache/address.ts';
 import { explain, type Resolution } from '../cache/explain.ts';
 import { ROUTES } from '../operations/api.ts';
 import { ttlView } from './cache-control.ts';
@@ -10,13 +11,25 @@ import { badQuery, readQuery } from './input.ts';
 type Target = Extract<Resolution, { readonly kind: 'request' }>;
 
 export function explainEndpoint(options: AdminOptions): Endpoint {
+  const { registry, operations, cache, maintenance, clock } = options;
+  const { memory, shared, reads, ttl, purges } = cache;
+  const parts = {
+    memory,
+    shared,
+    flightOf: (key: string, set: WorkspaceSet | null) => reads.flightOf(key, set),
+    lastMissOf: (key: string) => operations.stats.lastMisses.of(key),
+    ttl,
+    purges,
+    maintenance,
+    clock,
+  };
   return endpoint(ROUTES.explain, async (ctx) => {
     const { path, keyId, workspace = null } = readQuery(ctx, ROUTES.explain.query);
     if (keyId !== undefined && workspace !== null) throw badQuery('Give keyId or workspace, not both.');
-    const ownWorkspaceIds = keyId === undefined ? workspace : await workspacesOf(keyId, options.registry);
-    const { request, route, workspaceIds } = targetOf(path, options.resolve(path, ownWorkspaceIds));
-    const explanation = await explain(request, workspaceIds, options);
-    const times = ttlView(explanation.class, await options.audit.entries(), options);
+    const ownWorkspaceIds = keyId === undefined ? workspace : await workspacesOf(keyId, registry);
+    const { request, route, workspaceIds } = targetOf(path, cache.resolve(path, ownWorkspaceIds));
+    const explanation = await explain(request, workspaceIds, parts);
+    const times = ttlView(explanation.class, await operations.audit.entries(), options);
     return { path, route, workspaces: workspaceIds, ...explanation, times };
   });
 }

@@ -7,7 +7,14 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import { isLoopback } from '../config/formats.ts';
 import { addressKey, isInSubnets } from '../keys/client-address.ts';
 import { areAnonymous, type NamedToken, OPERATOR_HEADER, OPERATOR_NAME } from '../config/admin-tokens.ts';
-import { type AdminContext, type AdminMiddleware, type AdminOptions, callerOf, type Endpoint } from './endpoint.ts';
+import {
+  type AdminContext,
+  type AdminAccess,
+  type AdminMiddleware,
+  type AdminOptions,
+  callerOf,
+  type Endpoint,
+} from './endpoint.ts';
 import { AdminError } from '../operations/errors.ts';
 import { quoted } from '../operations/input.ts';
 
@@ -86,7 +93,7 @@ export function withoutBrackets(hostname: string): string {
 export function originGuard({
   allowedHosts,
   trustedProxies,
-}: Pick<AdminOptions, 'allowedHosts' | 'trustedProxies'>): AdminMiddleware {
+}: Pick<AdminAccess, 'allowedHosts' | 'trustedProxies'>): AdminMiddleware {
   const isOurs = isAllowedHost(allowedHosts);
   return (ctx, next) => {
     const { origin, host = '' } = ctx.req.headers;
@@ -150,7 +157,7 @@ const CHALLENGE = 'Bearer realm="evalgate admin"';
  * Lets nobody pass without a token, if there are any. Wrong tokens are counted per address; a right one is never refused
  * for its address, so that a stranger behind the same proxy cannot lock the operators out.
  */
-export function authenticate({ tokens, wrongTokens, addressOf }: AdminOptions): AdminMiddleware {
+export function authenticate({ tokens, wrongTokens, addressOf }: AdminAccess): AdminMiddleware {
   let check = tokenCheck(tokens());
   return async (ctx, next) => {
     // A signed call has shown who makes it.
@@ -220,7 +227,7 @@ function tooManyWrongTokens(waitSeconds: number): AdminError {
  * The endpoints, each only for callers whose role allows it: others get 403. The log has each, the audit one an hour per caller
  * and route.
  */
-export function authorized({ audit }: AdminOptions, endpoints: readonly Endpoint[]): readonly Endpoint[] {
+export function authorized({ audit }: AdminOptions['operations'], endpoints: readonly Endpoint[]): readonly Endpoint[] {
   return endpoints.map(({ route, handle }) => ({
     route,
     handle: async (ctx) => {

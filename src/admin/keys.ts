@@ -38,7 +38,8 @@ import {
 import { exportedKey, importState, readRecords, stateLines } from '../operations/state.ts';
 
 export function keyEndpoints(options: AdminOptions): readonly Endpoint[] {
-  const { registry, audit, clock, log } = options;
+  const { registry, operations, clock, log } = options;
+  const { audit } = operations;
   const by = (ctx: EndpointContext): KeyChanger => ({ registry, audit, who: callerOf(ctx).name });
   const edit = async (ctx: EndpointContext, wanted: KeyEdit): Promise<ChangedKeyView> => {
     const keyId = keyIdOf(ctx);
@@ -82,18 +83,24 @@ export function keyEndpoints(options: AdminOptions): readonly Endpoint[] {
 
 /** /api/state: what an import needs to bring back all that is lost with the state Redis. */
 export function stateEndpoints(options: AdminOptions): readonly Endpoint[] {
+  const { registry, operations, cache, maintenance, clock } = options;
+  const { ttl, ttlControl } = cache;
+  const parts = { registry, audit: operations.audit, ttl, ttlControl, maintenance, clock };
   return [
-    linesEndpoint(ROUTES.exportState, () => stateLines(options)),
+    linesEndpoint(ROUTES.exportState, () => stateLines(parts)),
     endpoint(ROUTES.importState, async (ctx) => {
       const { records: written, dryRun } = await readBody(ctx, stateBody(), IMPORT_LIMIT_BYTES);
-      const { records, faults } = readRecords(written, options.clock.nowMs(), (index) => `records[${index}]`);
+      const { records, faults } = readRecords(written, clock.nowMs(), (index) => `records[${index}]`);
       if (faults.length > 0) throw faulty(faults);
-      return importState({ ...options, who: callerOf(ctx).name }, records, dryRun);
+      return importState({ ...parts, who: callerOf(ctx).name }, records, dryRun);
     }),
   ];
 }
 
-async function keyUse({ stats, instances }: AdminOptions): Promise<AnswerOf<typeof ROUTES.keyUse>> {
+async function keyUse({
+  operations: { stats },
+  status: { instances },
+}: AdminOptions): Promise<AnswerOf<typeof ROUTES.keyUse>> {
   const { whose, since, value } = await stats.keyUse();
   return { ...countedOf(whose, instances), since, keys: value };
 }

@@ -14,7 +14,7 @@ import type { SecretFiles, SecretsLook } from '../config/secret-files.ts';
 import type { Logger, ProcessLog } from '../log/logger.ts';
 import { ADMIN_GRACE_MS, IN_FLIGHT_GRACE_MS, StartError, TRACES_GRACE_MS } from '../server/server.ts';
 import type { DemoAnnouncement, SampleStore } from '../backend/demo-store.ts';
-import type { WorkerReport } from '../gateway.ts';
+import type { WorkerReport } from '../telemetry/readiness.ts';
 import { WorkerMetrics } from '../telemetry/worker-metrics.ts';
 import { type FromWorker, fromWorkerSchema, type StartPayload, type ToWorker, type WorkersStatus } from './messages.ts';
 

@@ -4,9 +4,10 @@ import { reload } from '../config/effective.ts';
 import type { Environment } from '../config/environment.ts';
 import { type KeptFiles, type LoadedConfig, loadKept } from '../config/load.ts';
 import { z } from 'zod';
-import type { Gateway, WorkerReport, Workers } from '../gateway.ts';
+import type { Gateway } from '../gateway.ts';
 import { openProcessLog } from '../log/logger.ts';
 import { StartError } from '../server/server.ts';
+import type { WorkerReport, Workers } from '../telemetry/readiness.ts';
 import { systemTimers, withDeadline } from '../time/timers.ts';
 import {
   filesSchema,

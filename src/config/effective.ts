@@ -1,6 +1,7 @@
 /** The configuration in force as people see it, and what a running gateway takes over of a new one. */
 import { z } from 'zod';
 import { isSameRedis } from '../redis/address.ts';
+import type { Config } from './config.ts';
 import { configOf, type LoadedConfig, type Origin, type Resolved } from './load.ts';
 import { type Tree, treeOf } from './settings.ts';
 
@@ -55,4 +56,28 @@ export function reload(
     return before;
   });
   return { inForce: { ...read, config: configOf(resolved), resolved }, needRestart };
+}
+
+/** The configuration that a running gateway goes by, whenever it is asked. */
+export class ConfigInForce {
+  #loaded: LoadedConfig;
+
+  constructor(loaded: LoadedConfig) {
+    this.#loaded = loaded;
+  }
+
+  get loaded(): LoadedConfig {
+    return this.#loaded;
+  }
+
+  get config(): Config {
+    return this.#loaded.config;
+  }
+
+  /** Takes over what can be changed while the gateway runs; returns the settings that need a restart to change. */
+  reload(read: LoadedConfig): readonly string[] {
+    const { inForce, needRestart } = reload(this.#loaded, read);
+    this.#loaded = inForce;
+    return needRestart;
+  }
 }

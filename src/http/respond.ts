@@ -185,7 +185,10 @@ export async function respondWith(
  * Sends the answer, or the problem that stands in its place, with the headers that were collected: every response of the API
  * goes out here, but for the pages of the docs, which Koa sends. Whatever was thrown further in is a problem, too.
  */
-export function sendResponse({ isDraining, unsent }: Pick<PublicAppOptions, 'isDraining' | 'unsent'>): Middleware {
+export function sendResponse({
+  isDraining,
+  capacity: { unsent },
+}: Pick<PublicAppOptions, 'isDraining' | 'capacity'>): Middleware {
   return async (ctx, next) => {
     const { state, res } = ctx;
     try {

@@ -4,7 +4,7 @@ import type Koa from 'koa';
 import type { ZodType } from 'zod';
 import type { oas31 } from 'zod-openapi';
 import type { Cache, ReadOutcome } from '../cache/reader.ts';
-import type { ReadableFeed } from '../changes/open-changes.ts';
+import type { ReadableFeed } from '../changes/open.ts';
 import type { Clock } from '../time/clock.ts';
 import type { CacheRequest } from '../cache/request.ts';
 import type { Deprecation, OperationId } from '../domain/operations.ts';
@@ -21,28 +21,41 @@ import type { Slot } from './slots.ts';
 
 export interface PublicAppOptions {
   readonly clock: Clock;
-  readonly cache: Cache;
-  readonly feed: ReadableFeed | null;
-  readonly authenticator: Authenticator;
-  readonly quota: QuotaLimiter;
-  /** The limits of keys that have none of their own; read on each request. */
-  readonly defaultLimits: () => QuotaLimits;
-  /** Requests of one key that cost no quota (K8a: a look at one's own key). */
-  readonly currentKeyLimit: RequestLimiter;
-  /** The client's address, with trusted proxies taken into account. */
-  readonly addressOf: (ctx: Context) => string;
+  readonly sources: AnswerSources;
+  readonly access: Access;
+  readonly limits: Limits;
+  readonly capacity: Capacity;
   /** R6: how long a request waits for Redis in all. */
   readonly redisTimeoutMs: number;
-  readonly maxInFlight: number;
-  /** Bounds the answers that responses are made from. */
-  readonly answerMemory: AnswerMemory;
-  /** Sends bodies, and accounts for what clients have not taken yet. */
-  readonly unsent: Unsent;
   /** The OpenAPI document in force; the same object until it changes. */
   readonly document: () => Promise<object>;
   readonly isDraining: () => boolean;
   readonly deprecations: readonly Deprecation[];
   readonly hooks: PublicAppHooks;
+}
+
+/** Who asks, and from where. */
+export interface Access {
+  readonly authenticator: Authenticator;
+  /** The client's address, with trusted proxies taken into account. */
+  readonly addressOf: (ctx: Context) => string;
+}
+
+export interface Limits {
+  readonly quota: QuotaLimiter;
+  /** Requests of one key that cost no quota (K8a: a look at one's own key). */
+  readonly currentKey: RequestLimiter;
+  /** The limits of keys that have none of their own; read on each request. */
+  readonly defaults: () => QuotaLimits;
+}
+
+/** What requests may take of the process. */
+export interface Capacity {
+  readonly maxInFlight: number;
+  /** Bounds the answers that responses are made from. */
+  readonly answerMemory: AnswerMemory;
+  /** Sends bodies, and accounts for what clients have not taken yet. */
+  readonly unsent: Unsent;
 }
 
 /** A request as a read of the cache, once its parameters are resolved. */

@@ -208,10 +208,22 @@ async function drainAcceptQueue(server: Server, deadlineMs: number): Promise<voi
   server.off('connection', onConnection);
 }
 
-/** Throws one StartError that names every address that cannot be used. */
-export function throwIfFailed(listeners: readonly PromiseSettledResult<Listener>[]): void {
-  const errors = listeners.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []));
+/**
+ * Resolves with both listeners. If one of them fails, the other is closed; rejects with one StartError that names every address
+ * that cannot be used.
+ */
+export async function bothOrNone<A extends Listener, B extends Listener>(
+  first: Promise<A>,
+  second: Promise<B>,
+): Promise<readonly [A, B]> {
+  const [one, other] = await Promise.allSettled([first, second]);
+  if (one.status === 'fulfilled' && other.status === 'fulfilled') return [one.value, other.value];
+  const errors: unknown[] = [];
+  for (const settled of [other, one]) {
+    if (settled.status === 'fulfilled') await settled.value.close(0);
+    else errors.push(settled.reason);
+  }
   const startErrors = errors.filter((error) => error instanceof StartError);
   if (startErrors.length < errors.length) throw errors.find((error) => !(error instanceof StartError));
-  if (startErrors.length > 0) throw new StartError(startErrors.map(({ message }) => message).join('\n'));
+  throw new StartError(startErrors.map(({ message }) => message).join('\n'));
 }

@@ -1,11 +1,14 @@
 /** The dependencies of every gateway besides the store and Redis: its settings, its own capacity, and the maintenance switch. */
 import { type Maintenance, MaintenanceState } from '../upstream/maintenance.ts';
+import type { Config } from '../config/config.ts';
+import { isCacheExposed } from '../config/cross-checks.ts';
 import type { ConfigFault } from '../config/errors.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import { type SecretFault, secretsInFiles } from '../config/secret-files.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
 import { degraded, type Health } from './health.ts';
+import type { Metrics } from './metrics.ts';
 import { Trouble } from './trouble.ts';
 
 /** A process that refuses now and then refuses until it has not for so long: otherwise each refusal were two changes. */
@@ -43,8 +46,19 @@ export function trackSecrets(
   };
 }
 
-/** Tracks whether the last configuration that was read is in force. Returns a function that takes its faults; none if it is. */
-export function trackConfig(health: Health, file: string): (faults: readonly ConfigFault[]) => void {
+/** Takes whether the configuration could be read again. */
+export interface ConfigReads {
+  /** It is in force. */
+  succeeded(): void;
+  /** The old one stays in force. */
+  failed(faults: readonly ConfigFault[]): void;
+}
+
+/** Tracks whether the last configuration that was read is in force; the first one is. */
+export function trackConfig(
+  { health, metrics, clock }: { readonly health: Health; readonly metrics: Metrics; readonly clock: Clock },
+  file: string,
+): ConfigReads {
   let faults: readonly ConfigFault[] = [];
   health.add({
     name: 'config',
@@ -59,9 +73,24 @@ export function trackConfig(health: Health, file: string): (faults: readonly Con
       );
     },
   });
-  return (now) => {
-    faults = now;
-    health.update('config');
+  const noteRead = (): void => {
+    metrics.configReadAt.set(clock.nowMs() / 1000);
+    metrics.configIsRead.set(1);
+  };
+  noteRead();
+  return {
+    succeeded: () => {
+      faults = [];
+      health.update('config');
+      metrics.configReloads.inc({ result: 'success' });
+      noteRead();
+    },
+    failed: (now) => {
+      faults = now;
+      health.update('config');
+      metrics.configReloads.inc({ result: 'failure' });
+      metrics.configIsRead.set(0);
+    },
   };
 }
 
@@ -123,4 +152,11 @@ export function createMaintenance(health: Health, clock: Clock, timers: Timers):
     },
   });
   return state;
+}
+
+/** How cached records are protected in the cache Redis, for `/readyz`. */
+export function cacheProtection(config: Config): string {
+  if (config.cache.encryptionKeys.length > 0) return 'cached records are encrypted';
+  const exposure = isCacheExposed(config) ? ', and cross the network in the clear (no TLS)' : '';
+  return `cached records are not encrypted${exposure}`;
 }

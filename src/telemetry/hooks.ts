@@ -1,26 +1,18 @@
 /** Turns what the parts of a gateway report into metrics, log lines and the health of dependencies. */
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '../time/clock.ts';
 import type { Logger } from '../log/logger.ts';
 import type { RedisLinkOptions } from '../redis/connection.ts';
 import type { ListenerHooks } from '../server/server.ts';
 import type { StoreClientHooks } from '../upstream/client.ts';
 import type { GuardHooks } from '../upstream/guard.ts';
 import type { Listed } from '../upstream/resources.ts';
-import { trackCapacity } from './dependencies.ts';
-import { ConsumerHealth, type Objectives } from './consumers.ts';
 import type { CacheListener } from '../cache/events.ts';
-import type { Health } from './health.ts';
+import type { CacheHooks } from '../cache/open.ts';
+import type { KeyHooks } from '../keys/open.ts';
 import type { Metrics } from './metrics.ts';
-import type { PublicAppHooks, RequestLog, RequestReport } from './request-report.ts';
-import { StoreHealth, type StoreLoad } from './store-health.ts';
-
-export interface HookOptions {
-  readonly logger: Logger;
-  readonly metrics: Metrics;
-  readonly health: Health;
-  readonly clock: Clock;
-}
+import type { Reporting, Telemetry } from './open.ts';
+import type { PublicAppHooks, RequestReport } from './request-report.ts';
+import type { StoreLoad } from './store-health.ts';
 
 /** The value of a label that has none. */
 const NONE = 'none';
@@ -39,17 +31,11 @@ const LEFT_OUT_EVERY_MS = 3_600_000;
 /** Beyond so many such records, lines are repeated. */
 const MAX_LEFT_OUT = 10_000;
 
-/**
- * For the client of the store, and the guard around it. `degradedPercent`: the share of calls that may fail. `onListed`
- * counts the records of lists for operators.
- */
+/** For the client of the store, and the guard around it. `countListed` counts the records of lists for operators. */
 export function storeHooks(
-  { logger, metrics, health, clock }: HookOptions,
-  degradedPercent: number,
-  onListed: (listed: Listed) => void,
+  { logger, metrics, clock, storeHealth, consumers }: Telemetry,
+  countListed: (listed: Listed) => void,
 ): StoreHooks {
-  const storeHealth = new StoreHealth(health, clock, degradedPercent);
-  metrics.addStoreHealth(() => storeHealth.isDown());
   const loggedAtMs = new LRUCache<string, number>({ max: MAX_LEFT_OUT });
   return {
     onConnect: (failure) => storeHealth.onConnect(failure),
@@ -64,7 +50,8 @@ export function storeHooks(
       onListed: ({ resource, requestId, ...listed }) => {
         metrics.recordsListed.inc({ resource }, listed.records);
         metrics.recordsLeftOut.inc({ resource }, listed.leftOut.length);
-        onListed(listed);
+        countListed(listed);
+        consumers.onListed(listed);
         for (const leftOut of listed.leftOut) {
           const record = `${leftOut.id} ${leftOut.path}`;
           const nowMs = clock.nowMs();
@@ -112,7 +99,7 @@ function halvings(logger: Logger): (limit: number) => void {
 const CLOCK_WARNING_EVERY_MS = 60_000;
 
 /** Listens to the cache. */
-export function cacheListener({ logger, metrics }: Pick<HookOptions, 'logger' | 'metrics'>): CacheListener {
+export function cacheListener({ logger, metrics }: Pick<Reporting, 'logger' | 'metrics'>): CacheListener {
   let warnedAtMs = Number.NEGATIVE_INFINITY;
   /** A record from the future (C9: it is stale), once a minute: there may be as many as copies. */
   const warnOfClock = (cacheClass: string): void => {
@@ -144,21 +131,53 @@ export function cacheListener({ logger, metrics }: Pick<HookOptions, 'logger' | 
   };
 }
 
+const CACHE_FAILURES = {
+  decode: 'the cache Redis holds what cannot be read',
+  keep: 'stored copies could not be kept for a longer TTL: set it again once Redis answers',
+  sweep: 'what was purged could not be deleted from Redis; it is tried again',
+} as const;
+
+/** What the cache reports besides its reads. */
+export function cacheHooks({ logger, metrics }: Reporting): Omit<CacheHooks, 'onBudget' | 'onTtlEnd'> {
+  const warnOfUndecryptable = warnOnce(logger, 'a cached copy cannot be decrypted: it and its like count as none');
+  return {
+    onFailed: (operation, error) => logger.warn({ operation, err: error }, CACHE_FAILURES[operation]),
+    onUndecryptable: ({ reason, message }) => {
+      metrics.undecryptable.inc({ reason });
+      warnOfUndecryptable(message);
+    },
+    onBrokenMessage: warnOnce(logger, 'a message of the fleet cannot be read, and is left out'),
+  };
+}
+
+/** Warns once about each of them: it keeps coming. */
+function warnOnce(logger: Logger, message: string): (what: string) => void {
+  const known = new Set<string>();
+  return (what) => {
+    if (known.has(what)) return;
+    known.add(what);
+    logger.warn({ what }, message);
+  };
+}
+
+/** For the registry of keys. */
+export function keyHooks({ health, logger }: Reporting): KeyHooks {
+  return {
+    onLoss: () => health.update('keys'),
+    onBrokenRecord: (error) => logger.error({ err: error }, 'a key in Redis is broken'),
+    onIdsRestored: (ids) => logger.error({ ids }, 'Redis had lost ids of keys: they are written anew from the keys'),
+  };
+}
+
 /**
  * For the public application, and the server that it runs on. `countRequest` counts a request for operators: the use of its
  * key, and the last hour.
  */
 export function httpHooks(
-  { logger, metrics, health, clock }: HookOptions,
-  requestLog: RequestLog,
-  objectives: Objectives,
+  { logger, metrics, consumers, noteRefusal, requestLog }: Telemetry,
   countRequest: (report: RequestReport) => void,
-): PublicAppHooks & Required<ListenerHooks> & { readonly onListed: (listed: Listed) => void } {
-  const onRefused = trackCapacity(health, clock);
-  const consumers = new ConsumerHealth(health, clock, objectives);
-  metrics.addObjectives(() => consumers.objectives());
+): PublicAppHooks & Required<ListenerHooks> {
   return {
-    onListed: (listed) => consumers.onListed(listed),
     onRequest: (report) => {
       const { method, status, cache, durationMs } = report;
       const surface = report.surface === 'other' ? 'docs' : report.surface;
@@ -174,7 +193,7 @@ export function httpHooks(
     onQuotaRefused: (window) => metrics.quotaRefusals.inc({ window }),
     onShed: () => {
       metrics.requestsShed.inc();
-      onRefused();
+      noteRefusal();
     },
     onBroken: (error) => logger.debug({ err: error }, 'answer could not be sent'),
     onClientError: ({ requestId, status, reason }) => {
@@ -184,7 +203,7 @@ export function httpHooks(
     onCut: (reason) => metrics.connectionsCut.inc({ reason }),
     onDropped: () => {
       metrics.connectionsDropped.inc();
-      onRefused();
+      noteRefusal();
     },
   };
 }

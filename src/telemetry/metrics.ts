@@ -4,12 +4,18 @@
  */
 import { collectDefaultMetrics, Counter, Gauge, type GaugeConfiguration, Histogram, Registry } from 'prom-client';
 import type { ObjectiveCounts } from './consumers.ts';
-import type { Readiness } from './readiness.ts';
-import type { Usage } from '../cache/entry.ts';
+import type { OwnReadiness, Readiness } from './readiness.ts';
+import type { MemoryTier } from '../cache/memory-tier.ts';
 import { UNDECRYPTABLE_REASONS } from '../cache/redis/encryption.ts';
+import type { Config } from '../config/config.ts';
+import type { KeyDirectory } from '../keys/registry.ts';
 import type { Connectivity } from '../redis/connectivity.ts';
+import type { Instances } from '../redis/instances.ts';
 import { CUT_REASONS } from '../server/connections.ts';
-import type { GuardStatus } from '../upstream/guard.ts';
+import type { Listener } from '../server/server.ts';
+import type { AnswerMemory } from '../upstream/answer-memory.ts';
+import type { Guard } from '../upstream/guard.ts';
+import type { MaintenanceWatch } from '../upstream/maintenance.ts';
 import type { RedisMemory } from '../redis/memory.ts';
 import type { RedisHealth } from './redis-health.ts';
 
@@ -181,28 +187,29 @@ export class Metrics {
 
   /** Adds what is read at each scrape. What is null or not in the list has no sample. */
   addGauges(sources: GaugeSources): void {
-    const { readiness, memory, connections, guard, answers, redis } = sources;
-    const links = () => redis?.links() ?? [];
-    const ofMemory = async (valueOf: (memory: RedisMemory) => number | null): Promise<Samples> =>
-      ((await redis?.memory()) ?? []).flatMap((memoryOfRole) => {
-        const value = valueOf(memoryOfRole);
-        return value === null ? [] : [[memoryOfRole.role, value]];
-      });
-
+    const { readiness, listeners, store, redis, limits } = sources;
+    const { memory } = sources.cache;
+    const { registry } = sources.keys;
+    const guard = () => store.guard.status();
+    const answers = () => store.answerMemory.load();
     this.#by('status', 'evalgate_readiness', 'sum', () => {
-      const now = readiness().status;
+      const now = readiness.now().status;
       return STATUSES.map((status) => [status, status === now]);
     });
     this.#by('dependency', 'evalgate_dependency_up', 'min', () =>
-      readiness().dependencies.flatMap(({ name, status }) => (status === 'unknown' ? [] : [[name, status === 'ok']])),
+      readiness
+        .now()
+        .dependencies.flatMap(({ name, status }) => (status === 'unknown' ? [] : [[name, status === 'ok']])),
     );
-    this.#one('evalgate_maintenance_active', 'max', sources.isMaintenanceOn);
-    this.#one('evalgate_fleet_processes', 'max', sources.processes);
-    this.#by('listener', 'evalgate_http_connections', 'sum', () => Object.entries(connections()));
-    this.#one('evalgate_http_unsent_bytes', 'sum', sources.unsentBytes);
-    this.#by('tier', 'evalgate_cache_entries', 'sum', () => [['memory', memory().entries]]);
-    this.#by('tier', 'evalgate_cache_bytes', 'sum', () => [['memory', memory().bytes]]);
-    this.#by('tier', 'evalgate_cache_limit_bytes', 'sum', () => [['memory', sources.memoryLimitBytes]]);
+    this.#one('evalgate_maintenance_active', 'max', () => sources.maintenance.current() !== null);
+    this.#one('evalgate_fleet_processes', 'max', () => sources.instances.count());
+    this.#by('listener', 'evalgate_http_connections', 'sum', () =>
+      (['public', 'admin'] as const).map((name) => [name, listeners[name].connections()]),
+    );
+    this.#one('evalgate_http_unsent_bytes', 'sum', () => listeners.public.unsent.bytes);
+    this.#by('tier', 'evalgate_cache_entries', 'sum', () => [['memory', memory.usage().entries]]);
+    this.#by('tier', 'evalgate_cache_bytes', 'sum', () => [['memory', memory.usage().bytes]]);
+    this.#by('tier', 'evalgate_cache_limit_bytes', 'sum', () => [['memory', limits.memoryBytes]]);
     this.#one('evalgate_store_answers_bytes', 'sum', () => answers().bytes);
     this.#one('evalgate_store_answers_waiting', 'sum', () => answers().waiting);
     this.#one('evalgate_store_breaker_open', 'max', () => guard().isOpen);
@@ -210,6 +217,22 @@ export class Metrics {
     this.#one('evalgate_store_calls_in_flight', 'sum', () => guard().inFlight);
     this.#one('evalgate_store_concurrency_limit', 'sum', () => guard().limit);
     this.#one('evalgate_store_calls_queued', 'sum', () => guard().queued);
+    this.#one('evalgate_keys', 'max', () => registry.census().known);
+    this.#one('evalgate_keys_lost', 'max', () => {
+      const { known, loss } = registry.census();
+      return loss === null || loss.isAcknowledged ? 0 : loss.keys - (known ?? 0);
+    });
+    this.#addRedis(redis, limits);
+  }
+
+  #addRedis(redis: RedisSource | null, { redisBytes }: GaugeSources['limits']): void {
+    const links = () => redis?.links() ?? [];
+    const ofMemory = async (valueOf: (memory: RedisMemory) => number | null): Promise<Samples> =>
+      ((await redis?.memory()) ?? []).flatMap((memoryOfRole) => {
+        const value = valueOf(memoryOfRole);
+        return value === null ? [] : [[memoryOfRole.role, value]];
+      });
+
     this.#by('role', 'evalgate_redis_up', 'min', () => links().map(({ role, isUp }) => [role, isUp]));
     const hearing = this.#gauge('evalgate_redis_hearing', {
       aggregator: 'sum',
@@ -220,15 +243,13 @@ export class Metrics {
         }
       },
     });
-    this.#one('evalgate_keys', 'max', () => sources.keys().known);
-    this.#one('evalgate_keys_lost', 'max', () => sources.keys().lost);
     this.#one('evalgate_quota_exact', 'min', () => redis && redis.isQuotaExact);
     this.#by('reason', 'evalgate_redis_refuses_changes', 'max', () =>
       redis === null ? [] : (['full', 'read-only'] as const).map((reason) => [reason, redis.refusesChanges === reason]),
     );
     this.#addRefusals(() => redis?.refusals() ?? []);
     this.#one('evalgate_redis_shared', 'max', () => redis && redis.isShared());
-    this.#one('evalgate_redis_cache_budget_bytes', 'max', () => redis && (sources.redisCacheBytes ?? 0));
+    this.#one('evalgate_redis_cache_budget_bytes', 'max', () => redis && (redisBytes ?? 0));
     this.#one('evalgate_redis_cache_over_budget', 'max', () => redis && redis.isCacheOverBudget);
     this.#by('role', 'evalgate_redis_memory_used_bytes', 'max', () => ofMemory(({ usedBytes }) => usedBytes));
     this.#by('role', 'evalgate_redis_memory_limit_bytes', 'max', () => ofMemory(({ maxBytes }) => maxBytes));
@@ -365,25 +386,26 @@ export function countDroppedLines(registry: Registry, read: () => number): void 
 }
 
 /** Read at each scrape. None of them may throw. */
+type RedisSource = Pick<
+  RedisHealth,
+  'links' | 'memory' | 'isShared' | 'isQuotaExact' | 'isCacheOverBudget' | 'refusesChanges' | 'refusals'
+>;
+
 export interface GaugeSources {
-  readonly readiness: () => Readiness;
-  readonly memory: () => Usage;
-  readonly memoryLimitBytes: number;
-  readonly isMaintenanceOn: () => boolean;
-  readonly connections: () => Readonly<Record<'public' | 'admin', number>>;
-  readonly unsentBytes: () => number;
-  readonly guard: () => GuardStatus;
-  /** The memory of answers under way. */
-  readonly answers: () => { readonly bytes: number; readonly waiting: number };
-  readonly processes: () => number;
-  readonly keys: () => { readonly known: number | null; readonly lost: number };
+  readonly readiness: Pick<OwnReadiness, 'now'>;
+  readonly listeners: {
+    readonly public: Pick<Listener, 'connections'> & { readonly unsent: { readonly bytes: number } };
+    readonly admin: Pick<Listener, 'connections'>;
+  };
+  readonly maintenance: MaintenanceWatch;
+  readonly cache: { readonly memory: Pick<MemoryTier, 'usage'> };
+  readonly store: { readonly guard: Pick<Guard, 'status'>; readonly answerMemory: Pick<AnswerMemory, 'load'> };
+  readonly instances: Pick<Instances, 'count'>;
+  readonly keys: { readonly registry: Pick<KeyDirectory, 'census'> };
   /** Null for a gateway without Redis. */
-  readonly redis: Pick<
-    RedisHealth,
-    'links' | 'memory' | 'isShared' | 'isQuotaExact' | 'isCacheOverBudget' | 'refusesChanges' | 'refusals'
-  > | null;
-  /** The limit of the response cache in Redis (`cache.redis`); null for none. */
-  readonly redisCacheBytes: number | null;
+  readonly redis: RedisSource | null;
+  /** Most bytes of the memory tier, and of the cache in Redis; null for no limit there. */
+  readonly limits: Pick<Config['cache'], 'memoryBytes' | 'redisBytes'>;
 }
 
 type Value = number | boolean | null;

@@ -1,5 +1,7 @@
 /** Whether a gateway is ready, and how what it depends on is doing: of one process, or of several workers behind one port. */
-import type { Dependency } from './health.ts';
+import type { Instances } from '../redis/instances.ts';
+import type { Dependency, Health } from './health.ts';
+import type { RedisHealth, Siblings } from './redis-health.ts';
 
 export interface Readiness {
   readonly status: 'starting' | 'ready' | 'draining';
@@ -15,6 +17,16 @@ export interface WorkersHealth {
   readonly silent: readonly { readonly worker: number; readonly pid: number }[];
   /** The dependencies of each worker, as they were a second ago at most. */
   readonly dependencies: readonly (readonly Dependency[])[];
+}
+
+/** What a worker reports of itself: its metrics, or what it has counted for operators. */
+export type WorkerReport = 'metrics' | 'counts';
+
+/** How all workers of a gateway are doing, for each of them. */
+export interface Workers extends Siblings {
+  status(): WorkersHealth;
+  /** The metrics of all as one Prometheus text. Rejects if the first process does not answer in time. */
+  metrics(): Promise<string>;
 }
 
 interface Process extends Readiness {
@@ -34,6 +46,45 @@ export function readinessOf({ status: own, dependencies, workers, hasRedisAnswer
   if (status === 'ready' && !hasRedisAnswered) status = 'starting';
   if (workers === null) return { status, dependencies };
   return { status, dependencies: [...worstOf(dependencies, workers.dependencies), workersDependency(workers)] };
+}
+
+/** The readiness of one process, from its start to its end, as `/readyz` and the other processes show it. */
+export class OwnReadiness {
+  readonly #health: Pick<Health, 'list'>;
+  readonly #instances: Pick<Instances, 'setStatus'>;
+  readonly #redis: Pick<RedisHealth, 'hasAnswered' | 'answered'> | null;
+  #status: Readiness['status'] = 'starting';
+
+  /** `redis`: null for a gateway without. */
+  constructor(
+    health: Pick<Health, 'list'>,
+    instances: Pick<Instances, 'setStatus'>,
+    redis: Pick<RedisHealth, 'hasAnswered' | 'answered'> | null,
+  ) {
+    this.#health = health;
+    this.#instances = instances;
+    this.#redis = redis;
+    void redis?.answered.then(() => this.#announce());
+  }
+
+  get isDraining(): boolean {
+    return this.#status === 'draining';
+  }
+
+  /** Of this process; with `workers`, of the whole gateway. */
+  now(workers: WorkersHealth | null = null): Readiness {
+    const own = { status: this.#status, dependencies: this.#health.list() };
+    return readinessOf({ ...own, workers, hasRedisAnswered: this.#redis?.hasAnswered ?? true });
+  }
+
+  become(status: 'ready' | 'draining'): void {
+    this.#status = status;
+    this.#announce();
+  }
+
+  #announce(): void {
+    this.#instances.setStatus(this.now().status);
+  }
 }
 
 /**

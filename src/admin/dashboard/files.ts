@@ -4,7 +4,7 @@ import { extname } from 'node:path';
 import { CACHE_CLASSES } from '../../cache/ttl-policy.ts';
 import { pagePolicy, StaticFile } from '../../server/static-file.ts';
 import { type AdminRoute, PROBES, ROUTES } from '../../operations/api.ts';
-import type { AdminOptions, Endpoint, EndpointContext } from '../endpoint.ts';
+import type { AdminStatus, Endpoint, EndpointContext } from '../endpoint.ts';
 
 /** The modules of libraries, with their names below `/dashboard/`. */
 const LIBRARIES = [
@@ -40,7 +40,7 @@ const declared = (runbook: string): string =>
   ].join('\n');
 
 /** `/`, and the files below `/dashboard/` that it loads. Throws if a file is missing. */
-export function dashboardEndpoints({ runbook }: Pick<AdminOptions, 'runbook'>): readonly Endpoint[] {
+export function dashboardEndpoints({ runbook }: Pick<AdminStatus, 'runbook'>): readonly Endpoint[] {
   const folder = new URL('../../../src/admin/dashboard/page/', import.meta.url);
   const own = readdirSync(folder).filter((name) => /\.(?:js|css)$/.test(name));
   const files = [

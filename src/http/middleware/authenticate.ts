@@ -5,7 +5,7 @@
  */
 import type { AuthFailure, AuthResult } from '../../keys/authenticate.ts';
 import { type ErrorCode, ErrorText, forbidden, Problem, refuse, surfaceOf } from '../problem.ts';
-import { apiKeyOf, type Context, type Middleware, type PublicAppOptions } from '../state.ts';
+import { type Access, apiKeyOf, type Context, type Middleware, type PublicAppOptions } from '../state.ts';
 
 const INVALID = new ErrorText('The API key is not valid.');
 const FAILURES: Readonly<Record<AuthFailure, Problem>> = {
@@ -34,7 +34,7 @@ const ADDRESS_FORBIDDEN = forbidden('address_forbidden', 'the key is bound to ot
 /** A route is reached only with an active key. */
 export function authenticate(options: PublicAppOptions): Middleware {
   return async (ctx, next) => {
-    const problem = refusalOf(ctx, await look(ctx, options), options);
+    const problem = refusalOf(ctx, await look(ctx, options.access), options);
     return problem === null ? next() : refuse(ctx.state, problem);
   };
 }
@@ -44,7 +44,7 @@ export function authenticate(options: PublicAppOptions): Middleware {
  * not be used any more. At once for a key that this process knows.
  */
 export function renewKey(options: PublicAppOptions): (ctx: Context) => Promise<Problem | null> {
-  const { authenticator, addressOf } = options;
+  const { authenticator, addressOf } = options.access;
   return async (ctx) => {
     const found = authenticator.renew(apiKeyOf(ctx), () => addressOf(ctx));
     const result = found instanceof Promise ? await ctx.state.redisWait.timed(found) : found;
@@ -54,13 +54,13 @@ export function renewKey(options: PublicAppOptions): (ctx: Context) => Promise<P
 }
 
 /** Null for an active key. Throws if the key cannot be checked. */
-function refusalOf(ctx: Context, result: AuthResult, { addressOf, hooks }: PublicAppOptions): Problem | null {
+function refusalOf(ctx: Context, result: AuthResult, { access, hooks }: PublicAppOptions): Problem | null {
   if (result.kind === 'active') return null;
   const { state } = ctx;
   const reason = result.kind === 'unauthenticated' ? result.reason : result.kind;
   hooks.onAuthenticationRefused(reason);
   if (result.kind === 'unavailable') throw result.cause;
-  state.refusal = { reason, address: addressOf(ctx) };
+  state.refusal = { reason, address: access.addressOf(ctx) };
   if (result.kind === 'unauthenticated' && result.retryAfterSeconds !== null) {
     state.headers.push({ 'Retry-After': String(result.retryAfterSeconds) });
   }
@@ -72,15 +72,15 @@ function refusalOf(ctx: Context, result: AuthResult, { addressOf, hooks }: Publi
  * A path of a surface that has no route is answered 404 or 405 to anyone, but an active key is recognised there too, so that
  * the request counts against its quota.
  */
-export function recognise(options: PublicAppOptions): Middleware {
+export function recognise({ access }: Pick<PublicAppOptions, 'access'>): Middleware {
   return async (ctx, next) => {
     const { authorization = '' } = ctx.req.headers;
-    if (authorization !== '' && surfaceOf(ctx.path) !== 'other') await look(ctx, options);
+    if (authorization !== '' && surfaceOf(ctx.path) !== 'other') await look(ctx, access);
     return next();
   };
 }
 
-async function look(ctx: Context, { authenticator, addressOf }: PublicAppOptions): Promise<AuthResult> {
+async function look(ctx: Context, { authenticator, addressOf }: Access): Promise<AuthResult> {
   const { state } = ctx;
   const { authorization } = ctx.req.headers;
   const found = authenticator.authenticate({ authorization, address: () => addressOf(ctx) });

@@ -15,10 +15,10 @@ const KEY_OVERLOADED = overloaded(
  * Before anything is done for a request. It holds its slot until its response is handed over to be sent, or its client has
  * left. A client that is slow to take its response costs no work, and its connection is bounded by the server.
  */
-export function loadShedding({ maxInFlight, answerMemory, addressOf, hooks }: PublicAppOptions): Middleware {
-  const slots = new Slots(maxInFlight, answerMemory, hooks.onShed);
+export function loadShedding({ capacity, access, hooks }: PublicAppOptions): Middleware {
+  const slots = new Slots(capacity.maxInFlight, capacity.answerMemory, hooks.onShed);
   return (ctx, next) => {
-    ctx.state.slot = slots.enter(addressKey(addressOf(ctx)));
+    ctx.state.slot = slots.enter(addressKey(access.addressOf(ctx)));
     return ctx.state.slot === null ? refuse(ctx.state, OVERLOADED) : next();
   };
 }

@@ -18,6 +18,9 @@ const TOO_MANY_DETAILS = new Problem(
   new ErrorText("Too many requests for this key's details. Try again after the time in Retry-After."),
 );
 
+/** K8a: a look at one's own key costs no quota, and has this limit. */
+export const CURRENT_KEY_LIMIT = { name: 'current-key', points: 60, windowSeconds: 60 };
+
 /** A refused request for a key's details shows the usage of at most so long ago: it may cost no look-up of the quota. */
 const REFUSED_USAGE_MS = 1000;
 const MAX_REFUSED_KEYS = 1000;
@@ -30,7 +33,11 @@ interface Look {
 }
 
 export function rateLimit(options: PublicAppOptions): Middleware {
-  const { quota, defaultLimits, hooks, addressOf } = options;
+  const {
+    limits: { quota, defaults: defaultLimits },
+    hooks,
+    access,
+  } = options;
   const countDetails = detailsLimit(options);
   return async (ctx, next) => {
     const { state } = ctx;
@@ -51,13 +58,13 @@ export function rateLimit(options: PublicAppOptions): Middleware {
     if (decision.admitted) return state.hasLeft ? undefined : next();
     const window = decision.minute.remaining === 0 ? 'minute' : 'hour';
     hooks.onQuotaRefused(window);
-    state.refusal = { reason: window, address: addressOf(ctx) };
+    state.refusal = { reason: window, address: access.addressOf(ctx) };
     refuse(state, REFUSED);
   };
 }
 
 /** Requests for a key's own details cost no quota, only a limit of their own, which is looked at first (K8a). */
-function detailsLimit({ clock, quota, currentKeyLimit, addressOf }: PublicAppOptions) {
+function detailsLimit({ clock, limits: { quota, currentKey }, access }: PublicAppOptions) {
   const looks = new LRUCache<string, Look>({ max: MAX_REFUSED_KEYS });
   /** The usage for a request that is refused: a flood of them costs one look-up a second. */
   const usageOfRefused = (quotaId: string, limits: QuotaLimits): Promise<QuotaUsage> => {
@@ -76,12 +83,12 @@ function detailsLimit({ clock, quota, currentKeyLimit, addressOf }: PublicAppOpt
     limits: QuotaLimits,
   ): Promise<void> => {
     const { state } = ctx;
-    const waitSeconds = await state.redisWait.timed(currentKeyLimit.consume(keyId));
+    const waitSeconds = await state.redisWait.timed(currentKey.consume(keyId));
     const look = waitSeconds === null ? quota.usage(quotaId, limits) : usageOfRefused(quotaId, limits);
     state.usage = await state.redisWait.timed(look);
     state.headers.push(rateLimitHeaders({ ...state.usage, retryAtMicros: null }));
     if (waitSeconds === null) return;
-    state.refusal = { reason: 'current-key', address: addressOf(ctx) };
+    state.refusal = { reason: 'current-key', address: access.addressOf(ctx) };
     state.headers.push({ 'Retry-After': String(waitSeconds) });
     refuse(state, TOO_MANY_DETAILS);
   };

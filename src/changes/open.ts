@@ -1,11 +1,18 @@
 /** Opens the room of announced changes: how they come in, the feed that consumers read, and what operators see of them. */
 import type { Changes } from '../cache/changes.ts';
+import type { Config } from '../config/config.ts';
 import type { Journal } from '../journal/journal.ts';
+import type { RedisJournal } from '../journal/redis-journal.ts';
+import type { RedisLink } from '../redis/connection.ts';
+import type { Instances } from '../redis/instances.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
-import { Announcements, type Reach } from './announcements.ts';
+import { Announcements } from './announcements.ts';
 import type { ChangeFeed } from './feed.ts';
+import { MemoryFeed } from './memory-feed.ts';
 import { RecentChanges } from './recent.ts';
+import { RedisFeed } from './redis-feed.ts';
+import { redisReach } from './redis-reach.ts';
 
 export interface ChangesRoom {
   readonly announcements: Announcements;
@@ -26,21 +33,32 @@ const MAX_UNANNOUNCED = 0.01;
 export interface ChangesContext {
   readonly changes: Changes;
   readonly journal: Journal;
-  readonly feed: ChangeFeed;
-  readonly reach: Reach;
-  /** Whether the store announces all changes. */
-  readonly isAnnounced: boolean;
+  /** Null for a gateway without Redis, whose feed is in memory. */
+  readonly redis: { readonly state: RedisLink; readonly journal: RedisJournal } | null;
+  readonly instances: Instances;
+  readonly config: Config['changes'];
   /** The share of refreshes that found a change which nobody had announced; null if there were too few. */
   readonly unannouncedShare: () => number | null;
   readonly clock: Clock;
   readonly timers: Timers;
 }
 
-export function openChanges({ feed, isAnnounced, unannouncedShare, clock, ...parts }: ChangesContext): ChangesRoom {
+/** To be called in the turn of the event loop in which the journal was opened. */
+export function openChanges(context: ChangesContext): ChangesRoom {
+  const { changes, journal, redis, instances, config, unannouncedShare, clock, timers } = context;
+  const { announced: hasFeed, keepMs } = config;
+  const feed =
+    redis === null
+      ? new MemoryFeed({ journal, clock, keepMs })
+      : new RedisFeed({ link: redis.state, journal: redis.journal, keepMs });
+  const reach =
+    redis === null
+      ? async () => ({ reached: 1, of: 1 })
+      : redisReach({ link: redis.state, journal, instances, timers });
   return {
-    announcements: new Announcements({ ...parts, feed, hasFeed: isAnnounced }),
-    recentChanges: new RecentChanges(parts.journal, clock),
-    feed: isAnnounced
+    announcements: new Announcements({ changes, journal, feed, reach, hasFeed, timers }),
+    recentChanges: new RecentChanges(journal, clock),
+    feed: hasFeed
       ? {
           read: (query) => feed.read(query),
           isUnannounced: () => (unannouncedShare() ?? 0) > MAX_UNANNOUNCED,

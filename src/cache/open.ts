@@ -1,0 +1,153 @@
+/** Opens the cache: its tiers, what changes them, and the reads through them. */
+import type { Config } from '../config/config.ts';
+import type { Journal } from '../journal/journal.ts';
+import type { Instances } from '../redis/instances.ts';
+import type { Links } from '../redis/links.ts';
+import { Questions } from '../redis/questions.ts';
+import type { Clock } from '../time/clock.ts';
+import type { Timers } from '../time/timers.ts';
+import type { MaintenanceWatch } from '../upstream/maintenance.ts';
+import type { Fetch } from '../upstream/store.ts';
+import { Changes } from './changes.ts';
+import { type Erasure, erasureSchema, type Fleet, type Holding, holdingOf, holdingSchema } from './erase.ts';
+import { broadcast, type CacheListener } from './events.ts';
+import { MemoryTier } from './memory-tier.ts';
+import { memoryDropper } from './purge.ts';
+import { PurgeLog } from './purge-log.ts';
+import { ReadThrough } from './read-through.ts';
+import { openSharedTier, type SharedTierHooks } from './redis/open.ts';
+import { type SharedCacheAdmin, UNSHARED } from './shared-cache.ts';
+import { TtlControl } from './ttl-control.ts';
+import { CACHE_CLASSES, TtlPolicy, type TtlEnd } from './ttl-policy.ts';
+import { WhatIf } from './what-if/what-if.ts';
+
+export interface CacheHooks extends SharedTierHooks {
+  /** Called in one process of all for each class whose TTLs have ended by themselves. */
+  readonly onTtlEnd: (end: TtlEnd) => void;
+  /** Another process sent what cannot be read: it is left out. */
+  readonly onBrokenMessage: (what: string) => void;
+}
+
+/** The store as the cache knows it. */
+export interface CachedStore {
+  /** Names it among others, in letters and digits. */
+  readonly identity: string;
+  readonly fetch: Fetch;
+  /** Whether it may be called at once, and nobody waits for it. */
+  readonly hasRoom: () => boolean;
+}
+
+export interface CacheContext {
+  readonly config: Pick<Config, 'cache' | 'upstream'>;
+  readonly store: CachedStore;
+  readonly journal: Journal;
+  /** Null for a gateway without Redis. */
+  readonly links: Links | null;
+  readonly instances: Instances;
+  readonly maintenance: MaintenanceWatch;
+  readonly listeners: readonly CacheListener[];
+  readonly hooks: CacheHooks;
+  readonly clock: Clock;
+  readonly timers: Timers;
+}
+
+export interface CacheRoom {
+  readonly reads: ReadThrough;
+  /** Changes of records in the store. */
+  readonly changes: Changes;
+  readonly memory: MemoryTier;
+  /** Null for a gateway without Redis. */
+  readonly shared: SharedCacheAdmin | null;
+  readonly purges: PurgeLog;
+  readonly ttl: TtlPolicy;
+  readonly ttlControl: TtlControl;
+  readonly whatIf: WhatIf;
+  /** The processes that serve together, to be asked what they hold. */
+  readonly fleet: Fleet;
+  /** Goes over to another configuration. */
+  configure(cache: Config['cache']): void;
+  /** Hands over to other processes what was seen for what-if. The journal and the links go on. */
+  close(): Promise<void>;
+}
+
+/** How much longer than a call to the store (`upstream.timeout`) a wait for its end may take, here or elsewhere. */
+const FLIGHT_MARGIN_MS = 5000;
+
+/** To be called in the turn of the event loop in which the journal was opened. */
+export function openCache(context: CacheContext): CacheRoom {
+  const { config, store, journal, links, instances, maintenance, listeners, hooks, clock, timers } = context;
+  const { memoryBytes, classes } = config.cache;
+  const memory = new MemoryTier({ maxBytes: memoryBytes, clock });
+  const ttl = new TtlPolicy(clock, classes);
+  const onHard = memoryDropper(memory, timers);
+  const purges = new PurgeLog({ journal, clock, onHard, isAlone: links === null });
+  const stopMoves = journal.on('moved', ({ key, workspaces, requestedAtMs }) => {
+    memory.end(key, workspaces, requestedAtMs);
+  });
+  const settings = { ...config.cache, maxAnswerBytes: config.upstream.maxResponseBytes };
+  const ofStore = { store: store.identity, instances, clock, timers };
+  const tier = links && openSharedTier({ ...ofStore, links, settings, memory, ttl, purges, hooks });
+  const ttlControl = new TtlControl({
+    journal,
+    policy: ttl,
+    clock,
+    timers,
+    onEnd: hooks.onTtlEnd,
+    onChanged: async (cacheClass) => tier?.keepLonger([cacheClass]),
+  });
+  const whatIf = openWhatIf(context, ttl);
+  const reads = new ReadThrough({
+    fetch: store.fetch,
+    hasRoom: store.hasRoom,
+    memory,
+    sharedCache: tier?.copies ?? UNSHARED,
+    announceMoved: (moved) => journal.append({ kind: 'moved', ...moved }),
+    ttl,
+    purges,
+    maintenance,
+    clock,
+    timers,
+    events: broadcast([...listeners, whatIf.hooks]),
+    maxWaitMs: config.upstream.timeoutMs + FLIGHT_MARGIN_MS,
+  });
+  return {
+    reads,
+    changes: new Changes({ journal, clock }),
+    memory,
+    shared: tier?.copies ?? null,
+    purges,
+    ttl,
+    ttlControl,
+    whatIf,
+    fleet: openFleet(context, (question) => holdingOf(question, { memory, purges, cache: reads })),
+    configure: (cache) => {
+      tier?.encryptWith(cache.encryptionKeys);
+      // Stored copies may have to be kept for longer.
+      if (ttl.configure(cache.classes)) void tier?.keepLonger(CACHE_CLASSES);
+    },
+    close: async () => {
+      tier?.close();
+      ttlControl.close();
+      stopMoves();
+      await whatIf.close();
+    },
+  };
+}
+
+function openWhatIf({ store, links, instances, hooks, clock, timers }: CacheContext, ttl: TtlPolicy): WhatIf {
+  if (links === null) return new WhatIf({ clock, ttl });
+  const { id: self } = instances;
+  const peers = (): readonly string[] => instances.peers();
+  const ofProcess = { link: links.state, store: store.identity, self, peers, timers };
+  return new WhatIf({ clock, ttl }, { ...ofProcess, onBroken: hooks.onBrokenMessage });
+}
+
+/** `reply`: what this process holds. */
+function openFleet({ links, instances, timers }: CacheContext, reply: (asked: Erasure) => Promise<Holding>): Fleet {
+  const known = (gone: readonly string[]): Promise<readonly string[]> => instances.known(gone);
+  const { id: self } = instances;
+  if (links === null) return { known, ask: async (question) => new Map([[self, await reply(question)]]) };
+  const schemas = { question: erasureSchema, answer: holdingSchema };
+  const questions = new Questions({ link: links.state, self, timers, name: 'erase', ...schemas, reply });
+  return { known, ask: (question, expected, withinMs) => questions.ask(question, expected, withinMs) };
+}
