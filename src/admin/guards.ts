@@ -6,7 +6,8 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { isLoopback } from '../config/formats.ts';
 import { addressKey, isInSubnets } from '../keys/client-address.ts';
-import { areAnonymous, type NamedToken, OPERATOR_HEADER, OPERATOR_NAME } from '../config/admin-tokens.ts';
+import { areAnonymous, type NamedToken, OPERATOR_HEADER } from '../config/admin-tokens.ts';
+import { OPERATOR_NAME } from '../domain/vocabulary.ts';
 import {
   type AdminContext,
   type AdminAccess,

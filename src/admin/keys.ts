@@ -1,5 +1,5 @@
 /** /api/keys and /api/state: the key registry and the whole state, for operators. Every change that is made goes into the audit. */
-import { ID_PATTERN } from '../domain/records.ts';
+import { ID_PATTERN } from '../domain/vocabulary.ts';
 import { type ApiKey, byCreation, type ImportedKey, type KeyEdit, type PlaceInList } from '../keys/key.ts';
 import { type AnswerOf, ROUTES } from '../operations/api.ts';
 import type { ChangedKeyView, IssuedKeyView } from '../operations/answers.ts';

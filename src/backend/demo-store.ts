@@ -1,6 +1,7 @@
 /** The bundled sample as a demo: the store that a gateway without another one starts, and the keys to it. */
 import { randomBytes } from 'node:crypto';
-import type { ImportedKey, IssuedKey, Scope } from '../keys/key.ts';
+import type { Scope } from '../domain/vocabulary.ts';
+import type { ImportedKey, IssuedKey } from '../keys/key.ts';
 import { issueKey } from '../keys/lifecycle.ts';
 import { createSampleData, type DemoIds } from '../sample/data.ts';
 import { SampleUpstream } from '../sample/server.ts';

@@ -16,7 +16,7 @@
  *   their class (C8: without Redis memory stays usable). Once it reaches Redis it reads the journal before it trusts a copy.
  */
 import { z } from 'zod';
-import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
+import { ID_PATTERN, UUID_PATTERN } from '../domain/vocabulary.ts';
 import type { EventsByKind, Journal, LastPurge, Position, Snapshot } from '../journal/journal.ts';
 import type { Clock } from '../time/clock.ts';
 import type { RecordTag } from '../upstream/resources.ts';

@@ -1,7 +1,7 @@
 /** What the store announces: which records changed, as `POST /api/changes` takes it and as the gateway uses it. */
 import { z } from 'zod';
 import type { AnnouncedChange } from '../cache/changes.ts';
-import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
+import { ID_PATTERN, UUID_PATTERN } from '../domain/vocabulary.ts';
 
 /** What may have changed of an evaluation: itself, which is the call of the API, and its parts. */
 const CHANGED_KINDS = ['evaluation', 'transcript', 'scorecard', 'dealInsights'] as const;

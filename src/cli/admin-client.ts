@@ -1,16 +1,12 @@
-/** Calls the admin listener of a running gateway. */
+/**
+ * Calls the admin listener of a running gateway. The routes with their schemas, and HTTP, are loaded by the first call, since
+ * the help needs neither.
+ */
 import type { Command } from 'commander';
 import type { z } from 'zod';
-import { errorSchema, type ReadonlyDeep } from '../operations/answers.ts';
-import type { AdminRoute } from '../operations/api.ts';
-import {
-  areAnonymous,
-  type NamedToken,
-  OPERATOR_HEADER,
-  OPERATOR_NAME,
-  OPERATOR_NAME_FORM,
-  parseAdminTokens,
-} from '../config/admin-tokens.ts';
+import { OPERATOR_NAME, OPERATOR_NAME_FORM } from '../domain/vocabulary.ts';
+import type { ReadonlyDeep } from '../operations/answers.ts';
+import type { AdminRoute, ROUTES } from '../operations/api.ts';
 import {
   CliError,
   type CommandTexts,
@@ -22,7 +18,6 @@ import {
   secretFrom,
   wrongCall,
 } from './command.ts';
-import { directFetch } from './direct-fetch.ts';
 import { systemCode } from '../log/error.ts';
 
 const TIMEOUT_MS = 15_000;
@@ -34,6 +29,9 @@ interface JsonRoute<T, B> extends AdminRoute {
   readonly body?: (nowMs: number | null) => z.ZodType<unknown, B>;
   readonly answer: z.ZodType<T>;
 }
+
+/** Chooses a route. */
+type Choose<R> = (routes: typeof ROUTES) => R;
 
 /** The parts of a route that a call fills in. */
 interface CallParts<B> {
@@ -109,28 +107,36 @@ export function operatorOf(command: Command): string | null {
 }
 
 /** The token of that name, or the first. If no token has a name, the listener takes the caller's word for it. */
-function tokenOf(tokens: readonly NamedToken[], operator: string | null): string | null {
-  const isAny = operator === null || areAnonymous(tokens);
-  const found = isAny ? tokens[0] : tokens.find(({ name }) => name === operator);
-  if (found !== undefined || isAny) return found?.token ?? null;
-  throw new Error(
-    `it has no token of ${operator}, whom --as or EVALGATE_OPERATOR names; it has ${tokens.map(({ name }) => name).join(', ')}`,
-  );
+async function readToken(operator: string | null): Promise<string | null> {
+  const { areAnonymous, parseAdminTokens } = await import('../config/admin-tokens.ts');
+  return secretFrom('ADMIN_TOKEN', (written) => {
+    const tokens = parseAdminTokens(written);
+    const isAny = operator === null || areAnonymous(tokens);
+    const found = isAny ? tokens[0] : tokens.find(({ name }) => name === operator);
+    if (found !== undefined || isAny) return found?.token ?? null;
+    throw new Error(
+      `it has no token of ${operator}, whom --as or EVALGATE_OPERATOR names; it has ${tokens.map(({ name }) => name).join(', ')}`,
+    );
+  });
 }
 
 /**
  * Calls the route of the listener that `--admin` names, with the token of who acts, else the first of ADMIN_TOKEN: the audit records its name.
  * Rejects with CliError, which says what to do.
  */
-export async function callAdmin<T, B>(command: Command, route: JsonRoute<T, B>, parts: CallParts<B> = {}): Promise<T> {
+export async function callAdmin<T, B>(
+  command: Command,
+  route: Choose<JsonRoute<T, B>>,
+  parts: CallParts<B> = {},
+): Promise<T> {
   return (await exchange(command, route, parts)).answer;
 }
 
 /** Calls the listener and prints the answer: as it came with `--json`, else as text. */
 export async function callAndPrint<T, B>(
   command: Command,
-  route: JsonRoute<T, B>,
-  text: (answer: NoInfer<T>) => string,
+  route: Choose<JsonRoute<T, B>>,
+  text: (answer: T) => string,
   parts: CallParts<B> = {},
 ): Promise<void> {
   const { answer, document } = await exchange(command, route, parts);
@@ -140,8 +146,8 @@ export async function callAndPrint<T, B>(
 /** A command that calls one route and prints the answer. */
 export function routeCommand<T, B>(
   texts: CommandTexts,
-  route: JsonRoute<T, B>,
-  text: (answer: NoInfer<T>) => string,
+  route: Choose<JsonRoute<T, B>>,
+  text: (answer: T) => string,
 ): Command {
   return adminCommand(texts).action((_options, command: Command) => callAndPrint(command, route, text));
 }
@@ -149,24 +155,27 @@ export function routeCommand<T, B>(
 /** `document` has everything that came, also what only a newer listener knows. */
 async function exchange<T, B>(
   command: Command,
-  route: JsonRoute<T, B>,
+  choose: Choose<JsonRoute<T, B>>,
   parts: CallParts<B>,
 ): Promise<{ readonly document: unknown; readonly answer: T }> {
+  const { ROUTES } = await import('../operations/api.ts');
+  const route = choose(ROUTES);
   const { base, response } = await request(command, route, parts);
   const text = await wholeText(base, response);
   const document = parseJson(text);
   // A gateway that is not ready answers with its readiness and status 503.
   const parsed = route.answer.safeParse(document);
   if (parsed.success) return { document, answer: parsed.data };
-  throw refusalOf(base, response.status, document);
+  throw await refusalOf(base, response.status, document);
 }
 
 /**
  * Calls a route that answers JSON lines, and passes each on as it comes. Rejects with CliError, also if the answer breaks off.
  */
-export async function* callForLines(command: Command, route: AdminRoute): AsyncGenerator {
-  const { base, response } = await request(command, route, { timeoutMs: LINES_TIMEOUT_MS });
-  if (response.status !== 200) throw refusalOf(base, response.status, parseJson(await wholeText(base, response)));
+export async function* callForLines(command: Command, choose: Choose<AdminRoute>): AsyncGenerator {
+  const { ROUTES } = await import('../operations/api.ts');
+  const { base, response } = await request(command, choose(ROUTES), { timeoutMs: LINES_TIMEOUT_MS });
+  if (response.status !== 200) throw await refusalOf(base, response.status, parseJson(await wholeText(base, response)));
   let rest = '';
   for await (const chunk of textOf(base, response)) {
     const [first = '', ...others] = chunk.split('\n');
@@ -208,7 +217,9 @@ async function request<B>(
 ): Promise<{ readonly base: string; readonly response: Response }> {
   const { base } = adminAddress(command);
   const operator = operatorOf(command);
-  const token = secretFrom('ADMIN_TOKEN', (written) => tokenOf(parseAdminTokens(written), operator));
+  const token = await readToken(operator);
+  const { OPERATOR_HEADER } = await import('../config/admin-tokens.ts');
+  const { directFetch } = await import('./direct-fetch.ts');
   const place = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''));
   try {
     const response = await directFetch(`${base}${place}${query.size === 0 ? '' : `?${query.toString()}`}`, {
@@ -237,7 +248,8 @@ function noAnswer(base: string, error: unknown): AdminCallError {
 }
 
 /** The error for an answer that is not as its route declares it. */
-function refusalOf(base: string, status: number, document: unknown): AdminCallError {
+async function refusalOf(base: string, status: number, document: unknown): Promise<AdminCallError> {
+  const { errorSchema } = await import('../operations/answers.ts');
   const refusal = errorSchema.safeParse(document);
   const isError = status >= 300;
   if (!isError || !refusal.success) {

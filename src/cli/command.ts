@@ -1,8 +1,8 @@
 /** The parts that all commands share: help with examples, `--json`, parsers of options, and errors with an exit status. */
 import { readFileSync } from 'node:fs';
 import { Command, InvalidArgumentError } from 'commander';
-import { readSecret } from '../config/environment.ts';
-import { ID_PATTERN } from '../domain/records.ts';
+import { readSecret } from '../config/variable.ts';
+import { ID_PATTERN } from '../domain/vocabulary.ts';
 import { write, writeJson } from './output.ts';
 import { DURATION_FORM, formatDuration, parseDuration } from '../time/duration.ts';
 

@@ -2,11 +2,12 @@
 import type { Command } from 'commander';
 import { CliError, makeCommand, print } from './command.ts';
 import { findLiveness } from './liveness.ts';
+import { SUMMARIES } from './summaries.ts';
 
 export function healthCommand(): Command {
   return makeCommand({
     name: 'health',
-    summary: 'exit with 0 if the gateway with this configuration is live, for health checks',
+    summary: SUMMARIES.health,
     details:
       'It asks /livez of the admin listener, by ADMIN_HOST and ADMIN_PORT or the file of CONFIG_FILE. It needs no token.\n' +
       'A gateway that starts or drains is live; /readyz says whether it takes requests.',

@@ -1,27 +1,27 @@
 /** The command line: one program, its commands, and how their errors are reported. */
 import { type Command, CommanderError } from 'commander';
 import { ConfigError } from '../config/errors.ts';
-import { StartError } from '../server/server.ts';
 import { VERSION } from '../version.ts';
 import { CliError, makeGroup } from './command.ts';
 import { isFailureAwaited, write, writeJson } from './output.ts';
 import { messageOf } from '../log/error.ts';
+import { type CommandName, SUMMARIES } from './summaries.ts';
 
-/** In the order of the help. Each is loaded only when it is run: a gateway needs none of the others. */
-const COMMANDS: ReadonlyMap<string, () => Promise<Command>> = new Map([
-  ['serve', async () => (await import('./serve.ts')).serveCommand()],
-  ['sample-upstream', async () => (await import('./sample-upstream.ts')).sampleUpstreamCommand()],
-  ['keys', async () => (await import('./keys/index.ts')).keysCommand()],
-  ['state', async () => (await import('./state/index.ts')).stateCommand()],
-  ['cache', async () => (await import('./cache/index.ts')).cacheCommand()],
-  ['fleet', async () => (await import('./cache/stats.ts')).fleetCommand()],
-  ['whoami', async () => (await import('./cache/stats.ts')).whoAmICommand()],
-  ['health', async () => (await import('./health.ts')).healthCommand()],
-  ['doctor', async () => (await import('./doctor/index.ts')).doctorCommand()],
-  ['sync', async () => (await import('./sync/index.ts')).syncCommand()],
-  ['transcript', async () => (await import('./transcript.ts')).transcriptCommand()],
-  ['openapi', async () => (await import('./openapi.ts')).openapiCommand()],
-]);
+/** Each is loaded only when it is run. */
+const COMMANDS: Readonly<Record<CommandName, () => Promise<Command>>> = {
+  serve: async () => (await import('./commands.ts')).serveCommand(),
+  'sample-upstream': async () => (await import('./sample-upstream.ts')).sampleUpstreamCommand(),
+  keys: async () => (await import('./keys/index.ts')).keysCommand(),
+  state: async () => (await import('./state/index.ts')).stateCommand(),
+  cache: async () => (await import('./cache/index.ts')).cacheCommand(),
+  fleet: async () => (await import('./cache/stats.ts')).fleetCommand(),
+  whoami: async () => (await import('./cache/stats.ts')).whoAmICommand(),
+  health: async () => (await import('./health.ts')).healthCommand(),
+  doctor: async () => (await import('./commands.ts')).doctorCommand(),
+  sync: async () => (await import('./commands.ts')).syncCommand(),
+  transcript: async () => (await import('./commands.ts')).transcriptCommand(),
+  openapi: async () => (await import('./openapi.ts')).openapiCommand(),
+};
 
 /** Runs the command of these arguments and sets the exit status of the process. */
 export async function main(argv: readonly string[]): Promise<void> {
@@ -34,7 +34,7 @@ export async function main(argv: readonly string[]): Promise<void> {
     await program.parseAsync(argv, { from: 'user' });
   } catch (error) {
     process.exitCode = exitCodeOf(error);
-    if (process.exitCode !== 0) report(error, argv);
+    if (process.exitCode !== 0) await report(error, argv);
   }
 }
 
@@ -46,7 +46,7 @@ function onOutputError(error: NodeJS.ErrnoException): void {
   process.exit(1);
 }
 
-/** The program with the command of that name; with all of them if there is none, for help and "did you mean". */
+/** The program with the command that the arguments begin with; with all of them, by name only, if they begin with none. */
 async function buildProgram(name: string | undefined): Promise<Command> {
   const program = makeGroup({
     name: 'evalgate',
@@ -56,8 +56,10 @@ async function buildProgram(name: string | undefined): Promise<Command> {
       'Exit status: 0 for success, 1 for a failure, 2 for a wrong call.',
     examples: ['evalgate serve', 'evalgate keys create --help', 'evalgate doctor'],
   }).version(VERSION, '--version', 'print the version');
-  const named = COMMANDS.get(name ?? '');
-  for (const load of named === undefined ? COMMANDS.values() : [named]) program.addCommand(await load());
+  const names = Object.keys(SUMMARIES).filter((one): one is CommandName => one in SUMMARIES);
+  const named = names.find((one) => one === name);
+  if (named !== undefined) return program.addCommand(await COMMANDS[named]());
+  for (const one of names) program.addCommand(makeGroup({ name: one, summary: SUMMARIES[one], examples: [] }));
   return program;
 }
 
@@ -69,14 +71,17 @@ function exitCodeOf(error: unknown): number {
   return 1;
 }
 
-/** Errors whose message is all that the user needs. Any other is a fault of the program, whose report needs the stack. */
-const SELF_EXPLAINING = [CliError, ConfigError, CommanderError, StartError];
-
-function report(error: unknown, argv: readonly string[]): void {
-  const isExplained = SELF_EXPLAINING.some((kind) => error instanceof kind);
-  const stack = error instanceof Error && !isExplained ? error.stack : undefined;
+async function report(error: unknown, argv: readonly string[]): Promise<void> {
+  const stack = error instanceof Error && !(await isExplained(error)) ? error.stack : undefined;
   const message = stack ?? messageOf(error);
   // Commander has printed its errors already.
   if (!(error instanceof CommanderError)) write('stderr', `${message}\n`);
   if (argv.includes('--json')) writeJson({ error: { message } }, 2);
+}
+
+/** Whether the message is all that the user needs. Any other error is a fault of the program, whose report needs the stack. */
+async function isExplained(error: Error): Promise<boolean> {
+  if ([CliError, ConfigError, CommanderError].some((kind) => error instanceof kind)) return true;
+  const { StartError } = await import('../server/server.ts');
+  return error instanceof StartError;
 }

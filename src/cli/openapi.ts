@@ -1,10 +1,9 @@
 /** `evalgate openapi`: the OpenAPI 3.1 documents of the public API and the admin listener, and the schema of the store. */
 import { Argument, type Command } from 'commander';
-import { z } from 'zod';
-import { loadConfig } from '../config/load.ts';
 import type { Surface } from '../http/openapi/document.ts';
 import { makeCommand, wrongCall } from './command.ts';
 import { writeJson } from './output.ts';
+import { SUMMARIES } from './summaries.ts';
 
 interface Options {
   readonly admin?: boolean;
@@ -12,12 +11,10 @@ interface Options {
   readonly server?: string;
 }
 
-const ORIGIN = z.url({ protocol: /^https?$/ });
-
 export function openapiCommand(): Command {
   return makeCommand({
     name: 'openapi',
-    summary: "print the OpenAPI 3.1 document of the public API or the admin listener, or the store's JSON Schema",
+    summary: SUMMARIES.openapi,
     details: 'It names the limits of the configuration in force. It is JSON with and without --json.',
     examples: [
       'evalgate openapi > openapi.json',
@@ -52,11 +49,13 @@ async function storeSchema() {
 }
 
 async function publicDocument(surface: Surface | undefined, server: string | undefined) {
-  if (server !== undefined && !ORIGIN.safeParse(server).success) {
+  const { z } = await import('zod');
+  if (server !== undefined && !z.url({ protocol: /^https?$/ }).safeParse(server).success) {
     throw wrongCall(
       `--server: ${JSON.stringify(server)} was given; allowed: an http:// or https:// address, such as https://api.example.com`,
     );
   }
+  const { loadConfig } = await import('../config/load.ts');
   const { rateLimit: limits, api, changes } = loadConfig({ env: process.env }).config;
   const { buildOpenApiDocument } = await import('../http/openapi/document.ts');
   const surfaces = surface === undefined ? {} : { surfaces: [surface] };

@@ -7,6 +7,7 @@ import { SampleUpstream } from '../sample/server.ts';
 import { CliError, integerBetween, makeCommand, parser, print, secretFrom } from './command.ts';
 import { systemCode } from '../log/error.ts';
 import { countText } from './format.ts';
+import { SUMMARIES } from './summaries.ts';
 
 const DEFAULT_TOKEN = 'sample-token';
 
@@ -33,7 +34,7 @@ const PARSERS = {
 export function sampleUpstreamCommand(): Command {
   const command = makeCommand({
     name: 'sample-upstream',
-    summary: 'run the bundled sample store by itself',
+    summary: SUMMARIES['sample-upstream'],
     details: `It requires the bearer token of UPSTREAM_TOKEN or UPSTREAM_TOKEN_FILE, or "${DEFAULT_TOKEN}" if neither is set.`,
     examples: [
       'evalgate sample-upstream',

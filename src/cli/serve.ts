@@ -7,26 +7,8 @@ import { loadConfig, type LoadedConfig } from '../config/load.ts';
 import { SecretFiles, secretsInFiles } from '../config/secret-files.ts';
 import type { Gateway } from '../gateway.ts';
 import { type Logger, openProcessLog, type ProcessLog } from '../log/logger.ts';
-import { CliError, makeCommand, print } from './command.ts';
+import { CliError, print } from './command.ts';
 import { write } from './output.ts';
-
-export function serveCommand(): Command {
-  return makeCommand({
-    name: 'serve',
-    summary: 'run the gateway',
-    details:
-      'It runs in front of the store at UPSTREAM_URL. With --demo and without UPSTREAM_URL it runs in front of the bundled ' +
-      'sample store and prints keys to try it with; `npm start` does this.\n' +
-      'With WORKERS=n, which needs REDIS_URL, n processes serve, and one more keeps them running.',
-    examples: [
-      'evalgate serve --demo',
-      'UPSTREAM_URL=https://store.example UPSTREAM_TOKEN_FILE=/run/secrets/store evalgate serve',
-      'WORKERS=4 REDIS_URL=redis://127.0.0.1:6379 evalgate serve',
-    ],
-  })
-    .option('--demo', 'serve the bundled sample store if UPSTREAM_URL is not set')
-    .action(({ demo = false }: { demo?: boolean }, command: Command) => serve(command, demo));
-}
 
 type Signal = 'SIGTERM' | 'SIGINT' | 'SIGHUP';
 
@@ -45,7 +27,7 @@ const LOOK_AT_SECRETS_EVERY_MS = 5000;
  * drains it by `Gateway.stop` (gateway.ts, which says in what order). With WORKERS the supervisor asks each worker to do
  * so, since workers ignore the signal itself, and kills those that take too long.
  */
-async function serve(command: Command, isDemo: boolean): Promise<void> {
+export async function serve(command: Command, isDemo: boolean): Promise<void> {
   if (cluster.isWorker) process.exit(await serveAsWorker());
   // Registered first: a signal that comes while the gateway starts must not be lost.
   const isAtTerminal = process.stdin.isTTY || process.stdout.isTTY;

@@ -1,15 +1,15 @@
 /** `evalgate transcript`: shows how a file would be read, so that a store's team can try its own transcripts. */
+import type { TranscriptFormat } from '../domain/vocabulary.ts';
 import { readFileSync } from 'node:fs';
 import { buffer } from 'node:stream/consumers';
-import { Argument, type Command, Option } from 'commander';
-import { TRANSCRIPT_FORMATS, type TranscriptFormat } from '../domain/records.ts';
+import type { Command } from 'commander';
 import { JsonScanner } from '../transcript/json-scanner.ts';
 import { skipFormatCharacters } from '../transcript/lines.ts';
 import { type Evidence, type Explanation, explainSlices } from '../transcript/explain.ts';
 import { runToEnd } from '../transcript/slices.ts';
 import { LineHead } from '../transcript/line-head.ts';
 import type { ParsedTranscript } from '../transcript/turn-writer.ts';
-import { CliError, makeCommand, print } from './command.ts';
+import { CliError, print } from './command.ts';
 import { columns, countText } from './format.ts';
 import { systemCode } from '../log/error.ts';
 
@@ -29,30 +29,15 @@ interface Speaker {
   readonly turns: number;
 }
 
-export function transcriptCommand(): Command {
-  const command = makeCommand({
-    name: 'transcript',
-    summary: 'show how a transcript is read: its form, turns and speakers',
-    details:
-      'The file is read as a transcript of the store would be; docs/transcripts.md describes the forms. The shape that won is shown with its evidence, and the runner-up. It needs no running gateway. --json prints every turn whole.',
-    examples: [
-      'evalgate transcript call.vtt',
-      'evalgate transcript call.txt --format speaker_text --json',
-      'cat call.srt | evalgate transcript -',
-    ],
-  });
-  return command
-    .addArgument(new Argument('<file>', 'the transcript, in UTF-8; - for standard input'))
-    .addOption(new Option('--format <format>', 'what the store calls it: a hint').choices(TRANSCRIPT_FORMATS))
-    .action(async (path: string, { format = null }: { format?: TranscriptFormat | null }) => {
-      const explanation = runToEnd(explainSlices(await readBody(path), format));
-      const { form, shape } = explanation.parsed;
-      const turns = turnsOf(explanation.parsed);
-      const speakers = speakersOf(turns);
-      const { evidence, runnerUp } = explanation;
-      const document = { form, isFormatSupported: form !== null, shape, evidence, runnerUp, turnCount: turns.length };
-      print(command, { ...document, speakers, turns }, report(explanation, turns, speakers));
-    });
+/** Prints how the file is read. Rejects with a CliError if it cannot be read or is not UTF-8. */
+export async function showTranscript(command: Command, path: string, format: TranscriptFormat | null): Promise<void> {
+  const explanation = runToEnd(explainSlices(await readBody(path), format));
+  const { form, shape } = explanation.parsed;
+  const turns = turnsOf(explanation.parsed);
+  const speakers = speakersOf(turns);
+  const { evidence, runnerUp } = explanation;
+  const document = { form, isFormatSupported: form !== null, shape, evidence, runnerUp, turnCount: turns.length };
+  print(command, { ...document, speakers, turns }, report(explanation, turns, speakers));
 }
 
 /** The file as text. Throws CliError if it cannot be read or is not UTF-8. */

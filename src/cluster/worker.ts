@@ -1,7 +1,7 @@
 /** A worker: a gateway that the first process starts, reloads and drains. */
 import { on } from 'node:events';
 import { reload } from '../config/effective.ts';
-import type { Environment } from '../config/environment.ts';
+import type { Environment } from '../config/variable.ts';
 import { type KeptFiles, type LoadedConfig, loadKept } from '../config/load.ts';
 import { z } from 'zod';
 import type { Gateway } from '../gateway.ts';

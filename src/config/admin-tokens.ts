@@ -1,5 +1,6 @@
 /** `ADMIN_TOKEN`: the tokens of the admin listener, each with the name of its holder and what it may do. */
 import { z } from 'zod';
+import { OPERATOR_NAME_SOURCE } from '../domain/vocabulary.ts';
 import { codec, parsed, readEach, ValueProblem } from './codecs.ts';
 
 /**
@@ -23,12 +24,8 @@ export const OPERATOR_HEADER = 'X-Evalgate-Operator';
 const DEFAULT_ROLE = 'admin';
 /** A token is chosen by an operator: any visible ASCII but the comma, which stands between pairs. */
 const TOKEN = /^[\x21-\x2b\x2d-\x7e]{1,512}$/;
-const NAME = '[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}';
 /** The token of a pair is never only `=`: those end a Base64 text that was given as one token. */
-const NAMED_TOKEN = new RegExp(`^(?<name>${NAME})(?::(?<role>[^=]*))?=(?<token>=*[^=].*)$`);
-
-export const OPERATOR_NAME = new RegExp(`^${NAME}$`);
-export const OPERATOR_NAME_FORM = '1 to 64 letters, digits, _, ., @ and -, beginning with a letter or digit';
+const NAMED_TOKEN = new RegExp(`^(?<name>${OPERATOR_NAME_SOURCE})(?::(?<role>[^=]*))?=(?<token>=*[^=].*)$`);
 
 /** Whether no token tells its holder from others: there is none, or one that has no name. */
 export function areAnonymous(tokens: readonly NamedToken[]): boolean {

@@ -3,13 +3,11 @@
  * nothing counts as not set, since container tools hand on empty ones.
  */
 import { SETTINGS } from './config.ts';
-import { type ConfigFault, editDistance, nearest, reasonOf, showGiven } from './errors.ts';
+import { type ConfigFault, editDistance, nearest, showGiven } from './errors.ts';
 import { type GivenValue, type Layer, type ReadFile, REMOVED, REMOVED_PROBLEM } from './settings.ts';
-
-export type Environment = Readonly<Record<string, string | undefined>>;
+import { type Environment, readSecret, readVariable } from './variable.ts';
 
 const NAMES = SETTINGS.flatMap(({ env, secret }) => (env === null ? [] : secret ? [env, `${env}_FILE`] : [env]));
-const LINE_END = /\r?\n$/;
 const CACHE_TIME = /^CACHE_.*_(?:FRESH|STALE|ERROR)$/;
 const CACHE_TIMES = NAMES.filter((name) => CACHE_TIME.test(name));
 
@@ -41,31 +39,6 @@ export function readEnvironment(env: Environment, readFile: ReadFile): Layer {
     }
   }
   return { values, faults, unknown };
-}
-
-/** Without a line break at its end, which `$(cat file)` of some tools and manifests leave there. */
-function readVariable(name: string, env: Environment): GivenValue | null {
-  const written = env[name]?.replace(LINE_END, '');
-  return written === undefined || written === '' ? null : { written, name };
-}
-
-/** Reads a secret from `<name>` or from the file that `<name>_FILE` names; null if neither is set. */
-export function readSecret(name: string, env: Environment, readFile: ReadFile): GivenValue | ConfigFault | null {
-  const value = readVariable(name, env);
-  const fileName = `${name}_FILE`;
-  const path = env[fileName];
-  if (path === undefined || path === '') return value;
-  const fault = { name: fileName, given: showGiven(path, false) };
-  if (value !== null) {
-    return { ...fault, problem: `${name} is set too`, allowed: `only one of ${name} and ${fileName}` };
-  }
-  const allowed = `a file that holds the value of ${name} and nothing else`;
-  try {
-    const written = readFile(path).replace(LINE_END, '');
-    return written === '' ? { ...fault, problem: 'the file is empty', allowed } : { written, name: fileName };
-  } catch (error) {
-    return { ...fault, problem: reasonOf(error), allowed };
-  }
 }
 
 /** Variables with these prefixes are meant for this program. */

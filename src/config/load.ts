@@ -7,10 +7,11 @@ import { tlsFilesOf } from '../redis/address.ts';
 import { problemOf } from './codecs.ts';
 import { type Config, configSchema, SETTINGS } from './config.ts';
 import { conflictsOf, warningsOf } from './cross-checks.ts';
-import { type Environment, environmentWarnings, isTracingOn, readEnvironment } from './environment.ts';
+import { environmentWarnings, isTracingOn, readEnvironment } from './environment.ts';
 import { ConfigError, type ConfigFault, showGiven } from './errors.ts';
 import { readFileLayer } from './file.ts';
 import { type Layer, type ReadFile, type Setting, treeOf } from './settings.ts';
+import type { Environment } from './variable.ts';
 
 export type Origin = 'default' | 'file' | 'environment';
 

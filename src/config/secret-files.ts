@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { parseRedisAddress, RedisAddressError, tlsFilesOf, tlsOptions } from '../redis/address.ts';
 import type { Config } from './config.ts';
 import { reload } from './effective.ts';
-import type { Environment } from './environment.ts';
+import type { Environment } from './variable.ts';
 import { ConfigError } from './errors.ts';
 import { keptOr, loadConfig, type LoadedConfig, readText } from './load.ts';
 import type { ReadFile } from './settings.ts';

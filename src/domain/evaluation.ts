@@ -1,6 +1,7 @@
 /** The fields of an evaluation that both surfaces show, and how each is made from a record. */
 import { z } from 'zod';
-import { type EvaluationRecord, ID_LENGTH } from './records.ts';
+import { ID_LENGTH } from './vocabulary.ts';
+import type { EvaluationRecord } from './records.ts';
 
 /** RFC 3339 in UTC with milliseconds and `Z`, the one form in which the public API writes times. */
 export const timestampSchema = z

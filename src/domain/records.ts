@@ -3,13 +3,8 @@
  * record with them drops every member that the interface does not list, so internal members end at this edge.
  */
 import { z } from 'zod';
+import { EVALUATION_STATES, ID_PATTERN, TRANSCRIPT_FORMATS, UUID_PATTERN } from './vocabulary.ts';
 
-/** Ids of evaluations, scorecards and their parts. */
-export const ID_PATTERN = /^[A-Za-z0-9_-]{1,64}$/;
-/** The same for those who read no pattern. */
-export const ID_LENGTH = { minLength: 1, maxLength: 64 } as const;
-/** Workspace ids: any UUID, whatever its version. */
-export const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 /** The range of Unix milliseconds that RFC 3339 can write: years 0000 to 9999. */
 const timestampMs = z.int().min(-62_167_219_200_000).max(253_402_300_799_999);
 const id = z.string().regex(ID_PATTERN);
@@ -19,9 +14,7 @@ const workspaceId = z
   .regex(UUID_PATTERN)
   .transform((value) => value.toLowerCase());
 
-export const EVALUATION_STATES = ['QUEUED', 'TRANSCRIBING', 'SCORING', 'COMPLETED', 'FAILED'] as const;
 export const CRM_OBJECT_TYPES = ['deal', 'account', 'contact', 'lead'] as const;
-export const TRANSCRIPT_FORMATS = ['speaker_text', 'webvtt', 'srt', 'utterances_json'] as const;
 
 export const evaluationSchema = z.object({
   _id: id,
@@ -114,7 +107,6 @@ export const scorecardSchema = z.object({ _id: id, workspaceId, name: z.string()
 export type EvaluationRecord = z.output<typeof evaluationSchema>;
 export type EvaluationState = EvaluationRecord['state'];
 export type TranscriptRecord = z.output<typeof transcriptSchema>;
-export type TranscriptFormat = (typeof TRANSCRIPT_FORMATS)[number];
 export type ScoredCardRecord = z.output<typeof scoredCardSchema>;
 export type DealInsightsRecord = z.output<typeof dealInsightsSchema>;
 export type ScorecardRecord = z.output<typeof scorecardSchema>;

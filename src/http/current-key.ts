@@ -1,7 +1,8 @@
 /** `GET /v1/key` and `GET /v2/key`: what a key may do and what is left of its quota (K8a: shown to its holder at no cost). */
 import { z } from 'zod';
 import { publicId, timestampSchema, toTimestamp } from '../domain/evaluation.ts';
-import { type ApiKey, SCOPES } from '../keys/key.ts';
+import { SCOPES } from '../domain/vocabulary.ts';
+import type { ApiKey } from '../keys/key.ts';
 import { resetSeconds } from '../quota/headers.ts';
 import type { QuotaUsage, WindowState } from '../quota/limiter.ts';
 import { apiKeyOf, type Context, type Route } from './state.ts';

@@ -1,7 +1,7 @@
 /** From a public path to what the cache is asked, for operators who want to know what it makes of a request. */
 import { match } from 'path-to-regexp';
 import type { Resolution } from '../cache/explain.ts';
-import { UUID_PATTERN } from '../domain/records.ts';
+import { UUID_PATTERN } from '../domain/vocabulary.ts';
 import { Problem } from './problem.ts';
 import { parseQuery, ReaderNeeded } from './route.ts';
 import { routesOf } from './routes.ts';

@@ -4,7 +4,7 @@
  * rule, and names every fault). Only required parameters have examples, because a docs page fills examples in and sends them.
  */
 import type { oas31 } from 'zod-openapi';
-import { ID_LENGTH, ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
+import { ID_LENGTH, ID_PATTERN, UUID_PATTERN } from '../domain/vocabulary.ts';
 import { EXAMPLE_EVALUATION_ID, EXAMPLE_SCORECARD_ID, EXAMPLE_WORKSPACE_ID } from './openapi/examples.ts';
 import { ErrorText, notFound, Problem } from './problem.ts';
 import type { RequestInput } from './state.ts';

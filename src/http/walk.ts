@@ -11,7 +11,7 @@
  * across the seam is read, and after three attempts the read fails: a page never has a gap.
  */
 import { z } from 'zod';
-import { ID_PATTERN } from '../domain/records.ts';
+import { ID_PATTERN } from '../domain/vocabulary.ts';
 import type { EvaluationPage, EvaluationRecord } from '../domain/records.ts';
 import { garbled } from '../upstream/store-error.ts';
 

@@ -1,14 +1,11 @@
 /** API keys: what a key is, what it may do, the rules of its members, and the record that a registry stores. */
 import { z } from 'zod';
-import { ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
+import { ID_PATTERN, type Scope, SCOPES, UUID_PATTERN } from '../domain/vocabulary.ts';
 import { messageOf } from '../log/error.ts';
 import { canonicalSubnet } from './client-address.ts';
 
 /** Lower-case hex SHA-256 of the whole token: the only form in which a key is ever stored (K2: no token is stored). */
 export type KeyHash = string;
-
-export const SCOPES = ['reports.read', 'calls.read', 'coaching.read'] as const;
-export type Scope = (typeof SCOPES)[number];
 
 export const KEY_STATUSES = ['active', 'deprecated', 'revoked'] as const;
 export type KeyStatus = (typeof KEY_STATUSES)[number];

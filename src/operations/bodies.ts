@@ -6,7 +6,7 @@
 import { z } from 'zod';
 import type { PurgeRequest } from '../cache/purge.ts';
 import { parseTag, type Tag } from '../cache/purge-log.ts';
-import { UUID_PATTERN } from '../domain/records.ts';
+import { SCOPES, UUID_PATTERN } from '../domain/vocabulary.ts';
 import { CACHE_CLASSES, type CacheClass, type CacheTtl, type TtlOverride } from '../cache/ttl-policy.ts';
 import { parseDuration } from '../time/duration.ts';
 import {
@@ -16,7 +16,6 @@ import {
   keyMembers,
   MAX_TIMESTAMP_MS,
   type NewKey,
-  SCOPES,
 } from '../keys/key.ts';
 import type { Maintenance } from '../upstream/maintenance.ts';
 import type { KeptEntry } from './answers.ts';

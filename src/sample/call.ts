@@ -1,5 +1,6 @@
 /** The sample's world: workspaces, their people and scorecards, and calls, from which all records are made. */
-import { EVALUATION_STATES, type EvaluationState, type TranscriptFormat } from '../domain/records.ts';
+import type { EvaluationState } from '../domain/records.ts';
+import { EVALUATION_STATES, type TranscriptFormat } from '../domain/vocabulary.ts';
 import { BASE62, Random } from './random.ts';
 import { ACCOUNTS, CARD_TEMPLATES, FALLBACK_CARD, FAMILY_NAMES, GIVEN_NAMES, VENDORS, WORDS } from './vocabulary.ts';
 import type { CardTemplate, Facts } from './vocabulary.ts';

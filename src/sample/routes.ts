@@ -1,6 +1,6 @@
 /** The store's records and addresses, and the answer of each address from the records. Pure: no sockets. */
 import { z } from 'zod';
-import { EVALUATION_STATES, ID_PATTERN, UUID_PATTERN } from '../domain/records.ts';
+import { EVALUATION_STATES, ID_PATTERN, UUID_PATTERN } from '../domain/vocabulary.ts';
 
 /** A record as it goes over the wire, with any members. */
 export type JsonObject = Readonly<Record<string, unknown>>;

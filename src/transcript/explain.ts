@@ -1,5 +1,5 @@
 /** Why a body is read as it is: the shape that won, what speaks for it, and the runner-up. */
-import type { TranscriptFormat } from '../domain/records.ts';
+import type { TranscriptFormat } from '../domain/vocabulary.ts';
 import type { ShapeCount } from './evidence.ts';
 import { parseSlices } from './parse.ts';
 import type { Slices } from './slices.ts';

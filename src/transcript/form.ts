@@ -1,5 +1,5 @@
 /** What a form of transcripts is, and the measure by which one is chosen (T11: the one that explains most lines). */
-import type { TranscriptFormat } from '../domain/records.ts';
+import type { TranscriptFormat } from '../domain/vocabulary.ts';
 import type { ParsedTranscript } from './turn-writer.ts';
 
 /** A body that is to be read. */

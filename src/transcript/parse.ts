@@ -2,7 +2,7 @@
  * From an upstream body to its turns: the forms that can be read (T10: JSON, cues, columns, spoken lines), and how one is
  * chosen (T11: by the lines that it explains).
  */
-import type { TranscriptFormat } from '../domain/records.ts';
+import type { TranscriptFormat } from '../domain/vocabulary.ts';
 import { readColumns } from './columns.ts';
 import { readCues } from './cues.ts';
 import { type Body, explainsMost, type Reading } from './form.ts';

@@ -1,6 +1,7 @@
 /** The JSON Schema of the store's answers, made from the schemas that check them. */
 import { z } from 'zod';
-import { openObjectSchema, UUID_PATTERN } from '../domain/records.ts';
+import { UUID_PATTERN } from '../domain/vocabulary.ts';
+import { openObjectSchema } from '../domain/records.ts';
 import { RESOURCES } from './resources.ts';
 
 /** The body of each 200, by the name that docs/store-interface.md gives it. */

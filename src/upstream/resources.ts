@@ -19,12 +19,12 @@ import { createYield } from '../time/turns.ts';
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { SurfaceName } from '../domain/operations.ts';
+import { ID_PATTERN } from '../domain/vocabulary.ts';
 import {
   dealInsightsSchema,
   type EvaluationPage,
   type EvaluationRecord,
   evaluationSchema,
-  ID_PATTERN,
   scorecardSchema,
   scoredCardSchema,
   transcriptSchema,

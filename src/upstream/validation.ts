@@ -1,6 +1,7 @@
 /** From a value of the store to a record: what the interface lists, of the right type, and nothing else. */
 import { z } from 'zod';
-import { openObjectSchema, UUID_PATTERN } from '../domain/records.ts';
+import { UUID_PATTERN } from '../domain/vocabulary.ts';
+import { openObjectSchema } from '../domain/records.ts';
 import { createYield } from '../time/turns.ts';
 import { eachMember, isObject, type Members } from './json.ts';
 

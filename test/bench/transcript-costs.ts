@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { TRANSCRIPT_FORMATS, type TranscriptFormat } from '../../src/domain/records.ts';
+import { TRANSCRIPT_FORMATS, type TranscriptFormat } from '../../src/domain/vocabulary.ts';
 import { TranscriptPager } from '../../src/transcript/pager.ts';
 import { parseSlices } from '../../src/transcript/parse.ts';
 import type { Slices } from '../../src/transcript/slices.ts';

@@ -1,7 +1,8 @@
 /** How evaluations become reports of v1 and calls of v2, alone and in lists. */
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { EVALUATION_STATES, type EvaluationRecord } from '../../src/domain/records.ts';
+import type { EvaluationRecord } from '../../src/domain/records.ts';
+import { EVALUATION_STATES } from '../../src/domain/vocabulary.ts';
 import { startTestGateway } from '../support/gateway.ts';
 import { forFile } from '../support/opened.ts';
 import { anEvaluation, CREATED_AT_MS } from '../support/records.ts';

@@ -1,7 +1,7 @@
 /** Q1 to Q6: which records a list of either surface holds, in which order, and what is asked of the store for it. */
+import { EVALUATION_STATES } from '../../src/domain/vocabulary.ts';
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { EVALUATION_STATES } from '../../src/domain/records.ts';
 import { type Reply, startTestGateway } from '../support/gateway.ts';
 import { forFile } from '../support/opened.ts';
 import { anEvaluation } from '../support/records.ts';

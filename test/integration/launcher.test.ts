@@ -72,18 +72,22 @@ test('it works through a link in another folder', async () => {
   expect([code, stdout]).toMatchObject([0, expect.stringMatching(/^\d+\.\d+\.\d+\n$/)]);
 });
 
-/** Refuses to load any library. */
-const LEAN = `import { registerHooks } from 'node:module';
+/** Options of Node.js that refuse to load any library but those. */
+function onlyWith(...libraries: readonly string[]): readonly string[] {
+  const hooks = `import { registerHooks } from 'node:module';
 registerHooks({
   load(url, context, next) {
-    if (url.includes('/node_modules/')) throw new Error('loaded ' + url);
+    const [, library] = url.split('/node_modules/');
+    if (library !== undefined && !${JSON.stringify(libraries)}.includes(library.split('/')[0])) throw new Error('loaded ' + url);
     return next(url, context);
   },
 });`;
+  return ['--import', `data:text/javascript,${encodeURIComponent(hooks)}`];
+}
 
 test('a health check by the variables loads no library, and its exit status says whether the gateway is live', async () => {
   const gateway = await forFile(startTestGateway());
-  const args = ['--import', `data:text/javascript,${encodeURIComponent(LEAN)}`, PROGRAM, 'health'];
+  const args = [...onlyWith(), PROGRAM, 'health'];
   const env = { ...process.env, ADMIN_HOST: '127.0.0.1', ADMIN_PORT: new URL(gateway.adminUrl).port };
   const live = { code: 0, stdout: `The gateway at ${gateway.adminUrl} is live.\n`, stderr: '' };
   expect(await runProcess(process.execPath, args, env)).toEqual(live);
@@ -91,3 +95,13 @@ test('a health check by the variables loads no library, and its exit status says
   const stderr = 'No live gateway answers at http://127.0.0.1:1 (ECONNREFUSED).\n';
   expect(gone).toEqual({ code: 1, stdout: '', stderr });
 });
+
+test.each(['', 'serve', 'keys', 'keys create', 'keys list', 'health', 'doctor', 'sync', 'transcript', 'openapi'])(
+  'the help of "%s" loads no library but that of the command line, and the bounds of memory',
+  async (words) => {
+    const args = [...onlyWith('commander', 'lru-cache'), PROGRAM, ...words.split(' ').filter(Boolean), '--help'];
+    const { code, stdout, stderr } = await runProcess(process.execPath, args);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toContain(`Usage: evalgate${words === '' ? '' : ` ${words}`}`);
+  },
+);

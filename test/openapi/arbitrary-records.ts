@@ -1,6 +1,7 @@
 /** Whatever the store may send by its interface, as fast-check arbitraries of the JSON on the wire. */
 import * as fc from 'fast-check';
-import { CRM_OBJECT_TYPES, EVALUATION_STATES } from '../../src/domain/records.ts';
+import { CRM_OBJECT_TYPES } from '../../src/domain/records.ts';
+import { EVALUATION_STATES } from '../../src/domain/vocabulary.ts';
 import { hasReport } from '../../src/domain/report.ts';
 
 /** Stands in every planted value, and in no other: generated texts have no such character. */

@@ -1,9 +1,9 @@
 /** Transcripts: what walks through their pages give, on many random ones, and what parsing and paging cost. */
+import { TRANSCRIPT_FORMATS } from '../../src/domain/vocabulary.ts';
 import * as fc from 'fast-check';
 import { join } from 'node:path';
 import { test } from 'vitest';
 import { BARS, BODY_UNITS, costsSchema, HOSTILE_UNITS, missedBars } from '../bench/transcript-bars.ts';
-import { TRANSCRIPT_FORMATS } from '../../src/domain/records.ts';
 import { forTest } from '../support/opened.ts';
 import { Fleet } from '../support/fleet.ts';
 import { runProcess } from '../support/process.ts';

@@ -17,7 +17,7 @@ import { z } from 'zod';
 import { loadConfig } from '../../src/config/load.ts';
 import { startGateway } from '../../src/gateway.ts';
 import type { Workers } from '../../src/telemetry/readiness.ts';
-import type { Scope } from '../../src/keys/key.ts';
+import type { Scope } from '../../src/domain/vocabulary.ts';
 import { createLogger } from '../../src/log/logger.ts';
 import { systemTimers, type Timers } from '../../src/time/timers.ts';
 import { openFolder } from './files.ts';

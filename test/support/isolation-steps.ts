@@ -1,6 +1,6 @@
 /** Arbitrary doings of keys of three tenants, and of the world around them, for what must never cross between tenants. */
 import * as fc from 'fast-check';
-import { type Scope, SCOPES } from '../../src/keys/key.ts';
+import { type Scope, SCOPES } from '../../src/domain/vocabulary.ts';
 import { ENDPOINTS, LIST_CALLS } from '../http/common/endpoints.ts';
 
 export const WORKSPACES = ['a', 'b', 'c'].map((letter) => `${letter.repeat(8)}-0000-4000-8000-000000000000`);

@@ -1,5 +1,5 @@
 /** Transcripts without pauses, as tests have nothing else to do meanwhile, and their columns as arrays of strings. */
-import type { TranscriptFormat } from '../../src/domain/records.ts';
+import type { TranscriptFormat } from '../../src/domain/vocabulary.ts';
 import type { Column } from '../../src/transcript/column.ts';
 import type { PageRequest, TranscriptPage, TranscriptPager } from '../../src/transcript/pager.ts';
 import { parseSlices } from '../../src/transcript/parse.ts';

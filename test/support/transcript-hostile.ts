@@ -1,5 +1,5 @@
 /** Bodies made to be slow to parse or to page. */
-import type { TranscriptFormat } from '../../src/domain/records.ts';
+import type { TranscriptFormat } from '../../src/domain/vocabulary.ts';
 
 export interface HostileBody {
   readonly name: string;

@@ -1,7 +1,7 @@
 /** The properties of every page of every transcript, whatever is in it. */
 import * as fc from 'fast-check';
 import { expect } from 'vitest';
-import { TRANSCRIPT_FORMATS } from '../../src/domain/records.ts';
+import { TRANSCRIPT_FORMATS } from '../../src/domain/vocabulary.ts';
 import { type PageRequest, type TranscriptPage, TranscriptPager } from '../../src/transcript/pager.ts';
 import type { ParsedTranscript } from '../../src/transcript/turn-writer.ts';
 import { anyBody, cueTurns, headedTurns, lineEnding } from './transcript-arbitraries.ts';

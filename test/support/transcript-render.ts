@@ -1,5 +1,5 @@
 /** Writes the turns of a conversation in each of the forms. */
-import type { TranscriptFormat } from '../../src/domain/records.ts';
+import type { TranscriptFormat } from '../../src/domain/vocabulary.ts';
 import type { FormName } from '../../src/transcript/turn-writer.ts';
 
 export interface SpokenTurn {

@@ -1,6 +1,6 @@
 /** No word is lost: bodies mixed of all forms and of what is none, with words that can be told from marks. */
 import * as fc from 'fast-check';
-import type { TranscriptFormat } from '../../src/domain/records.ts';
+import type { TranscriptFormat } from '../../src/domain/vocabulary.ts';
 import { parseTranscript, slicesOf } from './transcript-at-once.ts';
 import { CLOCKS, SHAPES } from './transcript-shapes.ts';
 

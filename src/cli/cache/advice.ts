@@ -1,6 +1,6 @@
 /** `evalgate cache advice`: what other TTLs would do, as a chart, and the line that sets the recommended one. */
 import { type Command, Option } from 'commander';
-import { type AnswerOf, ROUTES } from '../../operations/api.ts';
+import type { AnswerOf, ROUTES } from '../../operations/api.ts';
 import { CACHE_CLASSES, type CacheClass } from '../../cache/ttl-policy.ts';
 import { durationText, formatDuration } from '../../time/duration.ts';
 import { MAX_TTL_MS } from '../../operations/bodies.ts';
@@ -47,7 +47,7 @@ export function adviceCommand(): Command {
     .option('--evaluation <duration>', 'as if this fresh time of evaluations were in force', fresh)
     .option('--force', 'also recommend times that make the store work harder than it may')
     .action(async ({ class: wanted, ...options }: AdviceOptions, command: Command) => {
-      const advice = await callAdmin(command, ROUTES.advice, { query: queryOf(options) });
+      const advice = await callAdmin(command, (routes) => routes.advice, { query: queryOf(options) });
       const classes = advice.classes.filter((one) => wanted === undefined || one.class === wanted);
       const { base, isGiven } = adminAddress(command);
       // The line that applies the advice reaches the same gateway.

@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Argument, type Command, Option } from 'commander';
 import { z } from 'zod';
 import type { DeletionView, MaintenanceView, PurgeView, TtlView } from '../../operations/answers.ts';
-import { ROUTES } from '../../operations/api.ts';
 import { MAX_FOR_MS, MAX_MAINTENANCE_MS, MAX_TTL_MS, SHORTEST_FOR_MS, TAG_FORM } from '../../operations/bodies.ts';
 import { parseTag, type Tag } from '../../cache/purge-log.ts';
 import { CACHE_CLASSES } from '../../cache/ttl-policy.ts';
@@ -32,7 +31,11 @@ export function ttlCommand(): Command {
     ],
   })
     .addCommand(
-      routeCommand(get, ROUTES.listTtls, ({ classes }) => ttlTable(classes)),
+      routeCommand(
+        get,
+        (routes) => routes.listTtls,
+        ({ classes }) => ttlTable(classes),
+      ),
       { isDefault: true, hidden: true },
     )
     .addCommand(setTtlCommand())
@@ -69,7 +72,7 @@ function setTtlCommand(): Command {
         return durationMs === undefined ? [] : [[name, formatDuration(durationMs)] as const];
       });
       const parts = { params: { class: cacheClass }, body: Object.fromEntries(given) };
-      return callAndPrint(command, ROUTES.setTtl, oneRow, parts);
+      return callAndPrint(command, (routes) => routes.setTtl, oneRow, parts);
     });
 }
 
@@ -81,7 +84,7 @@ function resetTtlCommand(): Command {
   })
     .addArgument(classArgument())
     .action((cacheClass: string, _options, command: Command) =>
-      callAndPrint(command, ROUTES.resetTtl, oneRow, { params: { class: cacheClass } }),
+      callAndPrint(command, (routes) => routes.resetTtl, oneRow, { params: { class: cacheClass } }),
     );
 }
 
@@ -122,7 +125,7 @@ export function maintenanceCommand(): Command {
         throw wrongCall('Nothing was changed. Give one of --for and --until.');
       }
       const body = forMs === undefined ? { until } : { for: formatDuration(forMs) };
-      return callAndPrint(command, ROUTES.beginMaintenance, maintenanceText, { body });
+      return callAndPrint(command, (routes) => routes.beginMaintenance, maintenanceText, { body });
     });
   const example = 'evalgate cache maintenance';
   const status = { name: 'status', summary: 'the same as `maintenance`', examples: [example] };
@@ -137,9 +140,12 @@ export function maintenanceCommand(): Command {
     ].join(' '),
     examples: [example, `${example} --json | jq .active`, `${example} on --for 30m`, `${example} off`],
   })
-    .addCommand(routeCommand(status, ROUTES.showMaintenance, maintenanceText), { isDefault: true, hidden: true })
+    .addCommand(
+      routeCommand(status, (routes) => routes.showMaintenance, maintenanceText),
+      { isDefault: true, hidden: true },
+    )
     .addCommand(on)
-    .addCommand(routeCommand(off, ROUTES.endMaintenance, maintenanceText));
+    .addCommand(routeCommand(off, (routes) => routes.endMaintenance, maintenanceText));
 }
 
 /** The gateway decides by its own clock whether the time is within the next day. */
@@ -197,7 +203,7 @@ export function purgeCommand(): Command {
 async function purge(options: PurgeOptions, command: Command): Promise<void> {
   const { tag: tags, mode, exact = false, dryRun = false, yes = false, wait = false } = options;
   const send = (isDryRun: boolean) =>
-    callAdmin(command, ROUTES.purge, { body: { tags, mode, exact, dryRun: isDryRun } });
+    callAdmin(command, (routes) => routes.purge, { body: { tags, mode, exact, dryRun: isDryRun } });
   const emptiesClass = tags.some((tag) => tag === 'all' || tag.startsWith('class:'));
   const mayTakeLists = !exact && tags.some((tag) => tag.startsWith('evaluation:'));
   if (!dryRun && !yes && (emptiesClass || (mayTakeLists && isAtTerminal()))) {
@@ -219,7 +225,7 @@ const ASK_EVERY_MS = 500;
 async function deletionOf(command: Command, number: number): Promise<void> {
   let shown = '';
   for (;;) {
-    const { purges, deletedUpTo, passed, of }: DeletionView = await callAdmin(command, ROUTES.showDeletion);
+    const { purges, deletedUpTo, passed, of }: DeletionView = await callAdmin(command, (routes) => routes.showDeletion);
     if (deletedUpTo >= number || purges < number) return;
     const progress = `deleting: ${of === 0 ? 0 : Math.floor((100 * passed) / of)} %\n`;
     if (progress !== shown) write('stderr', progress);

@@ -1,8 +1,7 @@
 /** `evalgate cache erase`: deletes all copies of an evaluation or a workspace, and proves it by a receipt. */
 import type { Command } from 'commander';
 import type { ReceiptView } from '../../operations/answers.ts';
-import { ROUTES } from '../../operations/api.ts';
-import { ID_PATTERN, UUID_PATTERN } from '../../domain/records.ts';
+import { ID_PATTERN, UUID_PATTERN } from '../../domain/vocabulary.ts';
 import { adminCommand, callAdmin } from '../admin-client.ts';
 import { matching, repeated, wrongCall } from '../command.ts';
 import { countText } from '../format.ts';
@@ -40,7 +39,7 @@ export function eraseCommand(): Command {
         throw wrongCall('Nothing was erased. Give one of --evaluation and --workspace.');
       }
       const body = evaluation === undefined ? { workspace, gone } : { evaluation, gone };
-      const receipt = await callAdmin(command, ROUTES.erase, { body, timeoutMs: TIMEOUT_MS });
+      const receipt = await callAdmin(command, (routes) => routes.erase, { body, timeoutMs: TIMEOUT_MS });
       writeJson(receipt, 2);
       for (const id of receipt.unknownGone) write('stderr', `No process is known by ${id}: --gone changed nothing.\n`);
       if (receipt.erased) return;

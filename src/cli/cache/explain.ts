@@ -1,8 +1,7 @@
 /** `evalgate cache explain PATH`: which entry answers a path, and how the next read will be answered. */
 import { Argument, type Command } from 'commander';
 import type { CopyView, ExplanationView } from '../../operations/answers.ts';
-import { ROUTES } from '../../operations/api.ts';
-import { UUID_PATTERN } from '../../domain/records.ts';
+import { UUID_PATTERN } from '../../domain/vocabulary.ts';
 import { durationText } from '../../time/duration.ts';
 import { adminCommand, callAndPrint } from '../admin-client.ts';
 import { matching, parseKeyId, repeated, wrongCall } from '../command.ts';
@@ -32,7 +31,7 @@ export function explainCommand(): Command {
       if (keyId !== undefined && workspace.length > 0) throw wrongCall('Give --key-id or --workspace, not both.');
       const query = new URLSearchParams({ path: apiPath, ...(keyId === undefined ? {} : { keyId }) });
       for (const id of workspace) query.append('workspace', id);
-      await callAndPrint(command, ROUTES.explain, explanationText, { query });
+      await callAndPrint(command, (routes) => routes.explain, explanationText, { query });
     });
 }
 

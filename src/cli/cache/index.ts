@@ -6,6 +6,7 @@ import { eraseCommand } from './erase.ts';
 import { maintenanceCommand, purgeCommand, ttlCommand } from './controls.ts';
 import { explainCommand } from './explain.ts';
 import { statsCommand, topCommand } from './stats.ts';
+import { SUMMARIES } from '../summaries.ts';
 
 const TRIAL_REMOVED = [
   '`evalgate cache trial` was removed in evalgate 0.2.',
@@ -17,7 +18,7 @@ const TRIAL_REMOVED = [
 export function cacheCommand(): Command {
   return makeGroup({
     name: 'cache',
-    summary: 'show statistics, set times, purge, maintenance',
+    summary: SUMMARIES.cache,
     details: 'The commands act on a running gateway through its admin listener.',
     examples: ['evalgate cache stats', 'evalgate cache ttl', 'evalgate cache purge --tag class:list --dry-run'],
   })

@@ -1,11 +1,12 @@
 /** Statistics of running gateways: `evalgate cache stats`, `evalgate cache top` and `evalgate fleet`. */
 import { type Command, Option } from 'commander';
 import type { Counted } from '../../operations/answers.ts';
-import { type AnswerOf, ROUTES } from '../../operations/api.ts';
+import type { AnswerOf, ROUTES } from '../../operations/api.ts';
 import { clockText, durationText } from '../../time/duration.ts';
 import { adminCommand, callAndPrint, routeCommand } from '../admin-client.ts';
 import { integerBetween } from '../command.ts';
 import { bytesText, type Cell, columns, countText, percentText, rateText } from '../format.ts';
+import { SUMMARIES } from '../summaries.ts';
 
 type Stats = AnswerOf<typeof ROUTES.cacheStats>;
 
@@ -26,7 +27,7 @@ export function statsCommand(): Command {
     ].join('\n'),
     examples: ['evalgate cache stats', "evalgate cache stats --json | jq '.classes[] | {class, storeCalls}'"],
   };
-  return routeCommand(texts, ROUTES.cacheStats, statsText);
+  return routeCommand(texts, (routes) => routes.cacheStats, statsText);
 }
 
 const OUTCOMES = ['HIT', 'STALE', 'ON ERROR', 'COLLAPSED', 'MISS', 'FAILED'];
@@ -118,7 +119,7 @@ export function topCommand(): Command {
     .action(({ limit, by }: { limit: number; by?: TopName }, command: Command) => {
       const query = new URLSearchParams({ limit: String(limit) });
       const text = (top: Top): string => topText(top, by === undefined ? ['route', 'record'] : [by]);
-      return callAndPrint(command, ROUTES.cacheTop, text, { query });
+      return callAndPrint(command, (routes) => routes.cacheTop, text, { query });
     });
 }
 
@@ -141,29 +142,37 @@ function memoryText({ moreMemory: { evictedRatio, savings } }: Top): readonly st
 export function whoAmICommand(): Command {
   const texts = {
     name: 'whoami',
-    summary: 'show the name under which the audit records your changes, and the role of your token',
+    summary: SUMMARIES.whoami,
     examples: ['evalgate whoami', 'evalgate whoami --as ann'],
   };
-  return routeCommand(texts, ROUTES.whoAmI, ({ who, role }) => `${who} (${role})`);
+  return routeCommand(
+    texts,
+    (routes) => routes.whoAmI,
+    ({ who, role }) => `${who} (${role})`,
+  );
 }
 
 export function fleetCommand(): Command {
   const texts = {
     name: 'fleet',
-    summary: 'list the gateway processes that serve together',
+    summary: SUMMARIES.fleet,
     details: 'They share a Redis, and each reports every two seconds. One that is silent for ten seconds is left out.',
     examples: ['evalgate fleet', "evalgate fleet --json | jq '.members[] | {host, status}'"],
   };
-  return routeCommand(texts, ROUTES.fleet, ({ problem, members }) => {
-    const rows = members.map(({ id, host, pid, version, startedAt, status, heardMsAgo, clockAheadMs, self }) => {
-      const reported = self ? 'now' : `${(heardMsAgo / 1000).toFixed(1)}s ago`;
-      const notes = [
-        self ? 'answers this' : '',
-        clockAheadMs === 0 ? '' : `its clock is ${clockText(clockAheadMs)} that of Redis`,
-      ];
-      return [host, pid, version, status, startedAt, reported, id, notes.filter((note) => note !== '').join('; ')];
-    });
-    const table = columns([['HOST', 'PID', 'VERSION', 'STATUS', 'STARTED AT', 'REPORTED', 'ID', ''], ...rows]);
-    return problem === null ? table : `${problem}.\n\n${table}`;
-  });
+  return routeCommand(
+    texts,
+    (routes) => routes.fleet,
+    ({ problem, members }) => {
+      const rows = members.map(({ id, host, pid, version, startedAt, status, heardMsAgo, clockAheadMs, self }) => {
+        const reported = self ? 'now' : `${(heardMsAgo / 1000).toFixed(1)}s ago`;
+        const notes = [
+          self ? 'answers this' : '',
+          clockAheadMs === 0 ? '' : `its clock is ${clockText(clockAheadMs)} that of Redis`,
+        ];
+        return [host, pid, version, status, startedAt, reported, id, notes.filter((note) => note !== '').join('; ')];
+      });
+      const table = columns([['HOST', 'PID', 'VERSION', 'STATUS', 'STARTED AT', 'REPORTED', 'ID', ''], ...rows]);
+      return problem === null ? table : `${problem}.\n\n${table}`;
+    },
+  );
 }

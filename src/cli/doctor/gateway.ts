@@ -1,7 +1,7 @@
 /** Checks of a running gateway: whether one listens, its own configuration and readiness, and how this shell differs. */
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { type AnswerOf, PROBES, ROUTES } from '../../operations/api.ts';
+import { type AnswerOf, PROBES, type ROUTES } from '../../operations/api.ts';
 import { redactedConfig } from '../../config/effective.ts';
 import type { LoadedConfig } from '../../config/load.ts';
 import { ADDRESS_ADVICE, adminAddress, AdminCallError, callAdmin } from '../admin-client.ts';
@@ -20,7 +20,7 @@ export async function checkAdmin(command: Command): Promise<Check> {
   const { base } = adminAddress(command);
   try {
     const query = new URLSearchParams({ limit: '1000' });
-    const { keys, nextCursor } = await callAdmin(command, ROUTES.listKeys, { query });
+    const { keys, nextCursor } = await callAdmin(command, (routes) => routes.listKeys, { query });
     const known = nextCursor === null ? countText(keys.length, 'key') : `${keys.length} keys and more`;
     return admin.ok(`a gateway runs at ${base} and knows ${known}`);
   } catch (error) {
@@ -40,7 +40,7 @@ export async function checkAdmin(command: Command): Promise<Check> {
  * null if it is invalid. Rejects with CliError if the listener refuses.
  */
 export async function checkGateway(command: Command, shell: LoadedConfig | null): Promise<readonly Check[]> {
-  const theirs = await callAdmin(command, ROUTES.config);
+  const theirs = await callAdmin(command, (routes) => routes.config);
   return [...compareConfigs(theirs, shell), ...(await checkReadiness(command))];
 }
 
@@ -83,7 +83,7 @@ function flattened(tree: unknown, path: readonly string[] = []): ReadonlyMap<str
 
 /** A degraded dependency is a fault, since requests or changes suffer; but for maintenance, which somebody switched on. */
 async function checkReadiness(command: Command): Promise<readonly Check[]> {
-  const { status, dependencies } = await callAdmin(command, PROBES.readyz);
+  const { status, dependencies } = await callAdmin(command, () => PROBES.readyz);
   return [
     status === 'ready' ? ready.ok('the gateway is ready') : ready.fail(`the gateway is ${status}`, 'See its log.'),
     ...dependencies.map(({ name, status: found, since, detail }) => {

@@ -3,9 +3,8 @@ import type { Command } from 'commander';
 import { MIN_TOKEN_LENGTH } from '../../config/cross-checks.ts';
 import { ConfigError } from '../../config/errors.ts';
 import { loadConfig, type LoadedConfig } from '../../config/load.ts';
-import { UUID_PATTERN } from '../../domain/records.ts';
-import { adminAddress, adminCommand } from '../admin-client.ts';
-import { CliError, matching } from '../command.ts';
+import { adminAddress } from '../admin-client.ts';
+import { CliError } from '../command.ts';
 import { write, writeJson } from '../output.ts';
 import { type Check, checksNamed } from './check.ts';
 import { checkAdmin, checkGateway, configText } from './gateway.ts';
@@ -14,38 +13,19 @@ import { checkUpstream } from './upstream.ts';
 
 const checks = checksNamed('config');
 
-export function doctorCommand(): Command {
-  return adminCommand({
-    name: 'doctor',
-    summary: 'check the configuration, Redis, the store, the clocks and a running gateway',
-    details:
-      'Each check is printed as it ends; --json prints one document at the end.\n' +
-      'The store gets 4 calls at a time at most, and no more than upstream.maxRequestsPerSecond.\n' +
-      'It only reads, except for one name of its own that it writes in Redis and deletes again.\n' +
-      "With --admin it checks that gateway: its configuration and readiness, and how this shell's variables differ.\n" +
-      'The exit status is 1 if any check fails. A dependency that the gateway reports as degraded is a failed check; ' +
-      'maintenance, which somebody has switched on, is only a warning. Warnings do not change the exit status.',
-    examples: [
-      'evalgate doctor',
-      'evalgate doctor --admin http://gateway-1:8081',
-      'evalgate doctor --workspace 2393e09e-a0b1-4849-8887-0fb942eae255 --json',
-    ],
-  })
-    .option(
-      '--workspace <uuid>',
-      'also check the lists and records of this workspace',
-      matching(UUID_PATTERN, 'a UUID'),
-    )
-    .action(async ({ workspace, json }: { workspace?: string; json?: boolean }, command: Command) => {
-      const found: Check[] = [];
-      for await (const check of examine(command, workspace ?? null)) {
-        found.push(check);
-        if (json !== true) write('stdout', `${checkText(check)}\n`);
-      }
-      const isWell = found.every(({ status }) => status !== 'fail');
-      if (json === true) writeJson({ ok: isWell, checks: found }, 2);
-      process.exitCode = isWell ? 0 : 1;
-    });
+/** Prints each check as it ends, with `json` one document at the end; sets the exit status. */
+export async function examineAll(
+  command: Command,
+  { workspace, json }: { readonly workspace?: string; readonly json?: boolean },
+): Promise<void> {
+  const found: Check[] = [];
+  for await (const check of examine(command, workspace ?? null)) {
+    found.push(check);
+    if (json !== true) write('stdout', `${checkText(check)}\n`);
+  }
+  const isWell = found.every(({ status }) => status !== 'fail');
+  if (json === true) writeJson({ ok: isWell, checks: found }, 2);
+  process.exitCode = isWell ? 0 : 1;
 }
 
 /**

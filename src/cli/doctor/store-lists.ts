@@ -3,7 +3,8 @@
  * themselves. The gateway's own client reads them, so what passes here is what the gateway serves.
  */
 import { z } from 'zod';
-import { type EvaluationRecord, evaluationSchema, ID_PATTERN } from '../../domain/records.ts';
+import { type EvaluationRecord, evaluationSchema } from '../../domain/records.ts';
+import { ID_PATTERN } from '../../domain/vocabulary.ts';
 import { type LeftOut, type ListQuery, type Resource, RESOURCES } from '../../upstream/resources.ts';
 import type { StoreAnswer } from '../../upstream/store.ts';
 import { StoreError } from '../../upstream/store-error.ts';

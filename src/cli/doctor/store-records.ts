@@ -1,6 +1,7 @@
 /** Checks of single records of the store: some of each kind, and ids that are not there. The gateway's own client reads them. */
 import { isDeepStrictEqual } from 'node:util';
-import { type EvaluationRecord, ID_PATTERN } from '../../domain/records.ts';
+import { ID_PATTERN } from '../../domain/vocabulary.ts';
+import type { EvaluationRecord } from '../../domain/records.ts';
 import { type CachedResource, type RecordParams, type Resource, RESOURCES } from '../../upstream/resources.ts';
 import type { StoreAnswer } from '../../upstream/store.ts';
 import { malformed, StoreError } from '../../upstream/store-error.ts';

@@ -1,8 +1,5 @@
 /** `evalgate keys import`: imports keys that are hashed already. */
 import type { Command } from 'commander';
-import { ROUTES } from '../../operations/api.ts';
-import { importedKeyBody } from '../../operations/bodies.ts';
-import { check } from '../../operations/input.ts';
 import { adminCommand, callAdmin } from '../admin-client.ts';
 import { CliError, print } from '../command.ts';
 import { countText } from '../format.ts';
@@ -24,8 +21,9 @@ export function importKeysCommand(): Command {
   })
     .argument('<file>', 'the file, or - for standard input')
     .action(async (file: string, _options, command: Command) => {
-      const result = await importInPages(checkKeys(await readJsonLines(file)), false, {
-        send: (keys, dryRun) => callAdmin(command, ROUTES.importKeys, { body: { keys: [...keys], dryRun } }),
+      const result = await importInPages(await checkKeys(await readJsonLines(file)), false, {
+        send: (keys, dryRun) =>
+          callAdmin(command, (routes) => routes.importKeys, { body: { keys: [...keys], dryRun } }),
         word: 'keys',
         sum: (a, b) => ({
           added: a.added + b.added,
@@ -39,7 +37,9 @@ export function importKeysCommand(): Command {
 }
 
 /** The lines, if each holds a key. Throws CliError with every fault of every line. */
-function checkKeys(lines: readonly JsonLine[]): readonly JsonLine[] {
+async function checkKeys(lines: readonly JsonLine[]): Promise<readonly JsonLine[]> {
+  const { importedKeyBody } = await import('../../operations/bodies.ts');
+  const { check } = await import('../../operations/input.ts');
   const lineOf = new Map<string, number>();
   const refused: string[][] = [];
   for (const { number, written } of lines) {

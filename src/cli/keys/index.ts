@@ -1,10 +1,8 @@
 /** `evalgate keys`: the registry of API keys. */
 import { type Command, Option } from 'commander';
 import type { ChangedKeyView, IssuedKeyView, KeyView } from '../../operations/answers.ts';
-import { ROUTES } from '../../operations/api.ts';
-import { UUID_PATTERN } from '../../domain/records.ts';
+import { type Scope, SCOPES, UUID_PATTERN } from '../../domain/vocabulary.ts';
 import { canonicalSubnet } from '../../keys/client-address.ts';
-import { type Scope, SCOPES } from '../../keys/key.ts';
 import { formatDuration } from '../../time/duration.ts';
 import { adminCommand, callAdmin, callForLines } from '../admin-client.ts';
 import {
@@ -24,13 +22,14 @@ import { columns, countText } from '../format.ts';
 import { messageOf, systemCode } from '../../log/error.ts';
 import { deliver, writeJson } from '../output.ts';
 import { importKeysCommand } from './import.ts';
+import { SUMMARIES } from '../summaries.ts';
 
 const DAY_MS = 86_400_000;
 
 export function keysCommand(): Command {
   return makeGroup({
     name: 'keys',
-    summary: 'create, list and end API keys',
+    summary: SUMMARIES.keys,
     details: 'The commands act on a running gateway through its admin listener.',
     examples: ['evalgate keys create --help', 'evalgate keys list'],
   })
@@ -62,7 +61,7 @@ function statusCommand(name: keyof typeof STATUSES | 'revoke', summary: string, 
       const { key, warning } =
         name === 'revoke'
           ? await revoke(command, id)
-          : await callAdmin(command, ROUTES.editKey, { params, body: { status: STATUSES[name] } });
+          : await callAdmin(command, (routes) => routes.editKey, { params, body: { status: STATUSES[name] } });
       const effect =
         name === 'revoke'
           ? `\n\nKey ${id} is refused from now on; by a gateway that cannot reach Redis, after keys.grace at the latest.`
@@ -77,7 +76,7 @@ function showCommand(): Command {
   const summary = 'show one key, and its requests of the last hour';
   return oneKeyCommand({ name: 'show', summary, examples: ['evalgate keys show key_7Hq2Ls0vXb3N'] }).action(
     async (id: string, _options, command: Command) => {
-      const { key, lastHour } = await callAdmin(command, ROUTES.showKey, { params: { keyId: id } });
+      const { key, lastHour } = await callAdmin(command, (routes) => routes.showKey, { params: { keyId: id } });
       const { requests, refused, problem } = lastHour;
       const doubt = problem === null ? '' : `; ONE PROCESS ONLY: ${problem}`;
       const use = `${requests} in the last hour, ${refused} of them refused with 429${doubt}`;
@@ -98,7 +97,7 @@ function listCommand(): Command {
     const keys: KeyView[] = [];
     const query = new URLSearchParams({ limit: '1000' });
     for (;;) {
-      const page = await callAdmin(command, ROUTES.listKeys, { query });
+      const page = await callAdmin(command, (routes) => routes.listKeys, { query });
       keys.push(...page.keys);
       if (page.nextCursor === null) break;
       query.set('cursor', page.nextCursor);
@@ -190,7 +189,7 @@ function createCommand(): Command {
     if (missing.length > 0)
       throw wrongCall(`A new key needs ${missing.join(', ')} as well. See evalgate keys create --help.`);
     const wanted = { name, workspaceIds, scopes, ...rest };
-    const issued = await callAdmin(command, ROUTES.createKey, { body: wanted });
+    const issued = await callAdmin(command, (routes) => routes.createKey, { body: wanted });
     await printIssuedKey(command, issued, { note: '', takeBack: () => revoke(command, issued.key.keyId) });
   });
 }
@@ -213,7 +212,7 @@ function editCommand(): Command {
         'Nothing to change: give --name, --workspace, --scope, --per-minute, --per-hour, --expires or --from.',
       );
     }
-    const { key } = await callAdmin(command, ROUTES.editKey, { params: { keyId: id }, body: edit });
+    const { key } = await callAdmin(command, (routes) => routes.editKey, { params: { keyId: id }, body: edit });
     print(command, key, keyDetails(key));
   });
 }
@@ -230,15 +229,15 @@ function rotateCommand(): Command {
     .addOption(overlap.default(DAY_MS, '24h'))
     .action(async (id: string, { overlap: overlapMs }: { overlap: number }, command: Command) => {
       const params = { keyId: id };
-      const { key: old } = await callAdmin(command, ROUTES.showKey, { params });
+      const { key: old } = await callAdmin(command, (routes) => routes.showKey, { params });
       const body = { overlap: formatDuration(overlapMs) };
-      const issued = await callAdmin(command, ROUTES.rotateKey, { params, body });
+      const issued = await callAdmin(command, (routes) => routes.rotateKey, { params, body });
       const end = new Date(Date.parse(issued.key.createdAt) + overlapMs).toISOString();
       await printIssuedKey(command, issued, {
         note: `\n\nThe old key, ${id}, ends at ${end}, or when it expires if that is earlier.`,
         takeBack: async () => {
           await revoke(command, issued.key.keyId);
-          await callAdmin(command, ROUTES.editKey, { params, body: { expiresAt: old.expiresAt } });
+          await callAdmin(command, (routes) => routes.editKey, { params, body: { expiresAt: old.expiresAt } });
         },
       });
     });
@@ -251,7 +250,7 @@ function acknowledgeLossCommand(): Command {
     details: 'It brings no key back: `import` does.',
     examples: ['evalgate keys acknowledge-loss'],
   }).action(async (_options, command: Command) => {
-    const loss = await callAdmin(command, ROUTES.acknowledgeLoss);
+    const loss = await callAdmin(command, (routes) => routes.acknowledgeLoss);
     const { lostAt, keys } = loss;
     print(
       command,
@@ -269,7 +268,7 @@ function exportCommand(): Command {
     examples: ['evalgate keys export > keys.jsonl'],
   }).action(async ({ json }: { json?: boolean }, command: Command) => {
     const keys: unknown[] = [];
-    for await (const key of callForLines(command, ROUTES.exportKeys)) {
+    for await (const key of callForLines(command, (routes) => routes.exportKeys)) {
       if (json === true) keys.push(key);
       else writeJson(key);
     }
@@ -318,7 +317,7 @@ function keyDetails(key: KeyView): string {
 }
 
 function revoke(command: Command, keyId: string): Promise<ChangedKeyView> {
-  return callAdmin(command, ROUTES.revokeKey, { params: { keyId } });
+  return callAdmin(command, (routes) => routes.revokeKey, { params: { keyId } });
 }
 
 /**

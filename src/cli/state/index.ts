@@ -2,7 +2,6 @@
 import type { Command } from 'commander';
 import { z } from 'zod';
 import type { StateCounts } from '../../operations/answers.ts';
-import { ROUTES } from '../../operations/api.ts';
 import { check } from '../../operations/input.ts';
 import { readRecords, STATE_END, STATE_VERSION } from '../../operations/state.ts';
 import { adminCommand, callAdmin, callForLines } from '../admin-client.ts';
@@ -11,11 +10,12 @@ import { columns, countText } from '../format.ts';
 import { importInPages } from '../import-pages.ts';
 import { type JsonLine, NOT_JSON, readJsonLines } from '../json-lines.ts';
 import { writeJson } from '../output.ts';
+import { SUMMARIES } from '../summaries.ts';
 
 export function stateCommand(): Command {
   return makeGroup({
     name: 'state',
-    summary: 'back up keys, times set by operators, maintenance and the audit',
+    summary: SUMMARIES.state,
     details: 'The file has the hashes of keys, as Redis has them, and no key itself. Keep it as safe as Redis.',
     examples: ['evalgate state export > state.jsonl', 'evalgate state import state.jsonl'],
   })
@@ -42,7 +42,7 @@ function exportCommand(): Command {
     const records: unknown[] = [];
     let head: z.output<typeof headSchema> | null = null;
     let last: unknown = null;
-    for await (const line of callForLines(command, ROUTES.exportState)) {
+    for await (const line of callForLines(command, (routes) => routes.exportState)) {
       if (head === null) head = headSchema.safeParse(line).data ?? notWhole('no head');
       else if (json === true) records.push(line);
       if (json !== true) writeJson(line);
@@ -73,7 +73,7 @@ function importCommand(): Command {
       const { at, records } = parseState(await readJsonLines(file), Date.now());
       const counts = await importInPages(records, dryRun, {
         send: (written, isDryRun) =>
-          callAdmin(command, ROUTES.importState, { body: { records: [...written], dryRun: isDryRun } }),
+          callAdmin(command, (routes) => routes.importState, { body: { records: [...written], dryRun: isDryRun } }),
         word: 'records',
         sum: sumOf,
       });

@@ -8,9 +8,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { CliError, parseJson } from '../command.ts';
 import { type Line, LineFile, replaceFile } from './line-file.ts';
-
-export const PARTS = ['transcript', 'scorecard'] as const;
-export type Part = (typeof PARTS)[number];
+import { type Part, PARTS } from './options.ts';
 
 const stateSchema = z.strictObject({
   version: z.literal(1),

@@ -1,65 +1,31 @@
 /** `evalgate sync`: a copy of all calls that a key sees, kept up to date. A command for consumers of the API. */
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Argument, type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { z } from 'zod';
 import { reasonOf } from '../../config/errors.ts';
 import { formatDuration } from '../../time/duration.ts';
-import { CliError, durationBetween, makeCommand, print, wrongCall } from '../command.ts';
+import { CliError, print, wrongCall } from '../command.ts';
 import { countText } from '../format.ts';
 import { write } from '../output.ts';
 import { ConsumerApi } from './consumer-api.ts';
-import { LocalCopy, type Part, PARTS } from './copy.ts';
+import { LocalCopy } from './copy.ts';
+import type { SyncOptions } from './options.ts';
 import { type Counts, type Progress, Sync } from './sync.ts';
 
 /** How often the feed is asked for what is new. */
 const FEED_EVERY_MS = 2000;
 const PROGRESS_EVERY_MS = 5000;
-const MIN_EVERY_MS = 10_000;
-const MAX_EVERY_MS = 7 * 86_400_000;
-
-interface Options {
-  readonly url: string;
-  readonly keyFile?: string;
-  readonly parts: readonly Part[];
-  readonly once?: boolean;
-  readonly every: number;
-}
 
 const keySchema = z.object({ key: z.object({ scopes: z.array(z.string()) }) });
 
-export function syncCommand(): Command {
-  return makeCommand({
-    name: 'sync',
-    summary: 'keep a copy of all calls that a key sees',
-    details:
-      'The folder holds calls.jsonl and, with --parts, transcripts.jsonl and scorecards.jsonl: a line of JSON per record. The last line of an id counts, and a deletion is a line with "deleted": true.\n' +
-      'It follows the feed of changes if the gateway has one, else it reads all calls every --every. It may be ended at any moment, even by kill -9, and goes on from there. The key comes from EVALGATE_API_KEY or --key-file.',
-    examples: [
-      'evalgate sync copy --url http://127.0.0.1:8080',
-      'evalgate sync copy --url https://api.example.com --key-file key.txt --parts transcript,scorecard',
-      'evalgate sync copy --url https://api.example.com --key-file key.txt --once',
-    ],
-  })
-    .addArgument(new Argument('<dir>', 'the folder of the copy; it is made if there is none'))
-    .requiredOption('--url <url>', 'where the public API is, without /v2', parseUrl)
-    .option('--key-file <file>', 'a file that holds the API key')
-    .option('--parts <parts>', `what to copy beside the calls: ${PARTS.join(',')}`, parseParts, [])
-    .option('--once', 'end when the copy is up to date')
-    .option(
-      '--every <duration>',
-      'how often to read all calls, without a feed of changes',
-      durationBetween(MIN_EVERY_MS, MAX_EVERY_MS),
-      3_600_000,
-    )
-    .action(async (folder: string, options: Options, command: Command) => {
-      const counts = await keepCopy(folder, options);
-      print(command, counts, `${options.once === true ? 'Up to date' : 'Stopped'}: ${countsText(counts)}.`);
-    });
+/** Prints what it has done, when the copy is up to date with --once, else at SIGINT or SIGTERM. */
+export async function keepCopy(command: Command, folder: string, options: SyncOptions): Promise<void> {
+  const counts = await followCalls(folder, options);
+  print(command, counts, `${options.once === true ? 'Up to date' : 'Stopped'}: ${countsText(counts)}.`);
 }
 
-/** Resolves when the copy is up to date with --once, else at SIGINT or SIGTERM. */
-async function keepCopy(folder: string, { url, keyFile, parts, once = false, every }: Options): Promise<Counts> {
+async function followCalls(folder: string, { url, keyFile, parts, once = false, every }: SyncOptions): Promise<Counts> {
   const key = readKey(keyFile);
   const stopping = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort());
@@ -151,20 +117,4 @@ function leftText(requests: number, perSecond: number, limits: ConsumerApi['limi
 function countsText({ written, deleted, parts, unreadable }: Counts): string {
   const damaged = unreadable === 0 ? '' : `, ${countText(unreadable, 'record')} that the store has damaged`;
   return `${countText(written, 'call')} written, ${deleted} deleted, ${countText(parts, 'part')} read${damaged}`;
-}
-
-function parseUrl(text: string): string {
-  const url = URL.parse(text);
-  if (url === null || !['http:', 'https:'].includes(url.protocol) || url.pathname !== '/' || url.search !== '') {
-    throw new InvalidArgumentError('Allowed: an address such as https://api.example.com, without /v2.');
-  }
-  return url.origin;
-}
-
-function parseParts(text: string): readonly Part[] {
-  const given = text.split(',').map((part) => part.trim());
-  const known = PARTS.filter((part) => given.includes(part));
-  if (known.length !== new Set(given).size)
-    throw new InvalidArgumentError(`Allowed: ${PARTS.join(', ')}, with commas.`);
-  return known;
 }

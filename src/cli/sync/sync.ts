@@ -7,7 +7,8 @@
 import { z } from 'zod';
 import { CliError } from '../command.ts';
 import type { ConsumerApi, Found, Reply } from './consumer-api.ts';
-import type { LocalCopy, Part } from './copy.ts';
+import type { LocalCopy } from './copy.ts';
+import type { Part } from './options.ts';
 
 const callSchema = z.looseObject({ id: z.string() });
 const callsSchema = z.object({ calls: z.array(callSchema), pagination: z.object({ total_count: z.number() }) });

@@ -1,5 +1,5 @@
 /** The ten endpoints of the specification as rows for tests that hold for each of them, with their exact texts. */
-import type { Scope } from '../../../src/keys/key.ts';
+import type { Scope } from '../../../src/domain/vocabulary.ts';
 import type { StoreServerResource } from '../../support/store-server.ts';
 import type { Subject } from './subject.ts';
 

@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { ERROR_CODES, type ErrorCode } from '../../../src/http/problem.ts';
-import { SCOPES } from '../../../src/keys/key.ts';
+import { SCOPES } from '../../../src/domain/vocabulary.ts';
 import { newToken } from '../../../src/keys/token.ts';
 import { type Ask, startTestGateway } from '../../support/gateway.ts';
 import { forFile } from '../../support/opened.ts';

@@ -1,6 +1,6 @@
 /** WebVTT, SubRip and SBV: what is a mark, and what are words (T2, T2a). */
+import type { TranscriptFormat } from '../../../src/domain/vocabulary.ts';
 import { describe, expect, test } from 'vitest';
-import type { TranscriptFormat } from '../../../src/domain/records.ts';
 import { parseTranscript, slicesOf, textsOf } from '../../support/transcript-at-once.ts';
 
 function read(body: string, declared: TranscriptFormat | null = null) {

@@ -1,6 +1,6 @@
 /** Spoken lines, names and times above the words, and bodies in no form. */
+import type { TranscriptFormat } from '../../../src/domain/vocabulary.ts';
 import { describe, expect, test } from 'vitest';
-import type { TranscriptFormat } from '../../../src/domain/records.ts';
 import { parseTranscript, slicesOf, textsOf } from '../../support/transcript-at-once.ts';
 
 function read(body: string, declared: TranscriptFormat | null = null) {
