@@ -86,7 +86,7 @@ export function openCache(context: CacheContext): CacheRoom {
   });
   const settings = { ...config.cache, maxAnswerBytes: config.upstream.maxResponseBytes };
   const ofStore = { store: store.identity, instances, clock, timers };
-  const tier = links && openSharedTier({ ...ofStore, links, settings, memory, ttl, purges, hooks });
+  const tier = links && openSharedTier({ ...ofStore, links, journal, settings, memory, ttl, purges, hooks });
   const ttlControl = new TtlControl({
     journal,
     policy: ttl,
@@ -101,7 +101,11 @@ export function openCache(context: CacheContext): CacheRoom {
     hasRoom: store.hasRoom,
     memory,
     sharedCache: tier?.copies ?? UNSHARED,
-    announceMoved: (moved) => journal.append({ kind: 'moved', ...moved }),
+    announceMoved: async (moved) => {
+      // First where the copies were ended: so they cannot come back unnoticed (redis/rollback-guard.ts).
+      const endings = await tier?.copies.addEnding().catch(() => []);
+      await journal.append({ kind: 'moved', ...moved, endings });
+    },
     ttl,
     purges,
     maintenance,

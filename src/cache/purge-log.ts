@@ -227,6 +227,9 @@ export class PurgeTable {
   }
 }
 
+/** Of no journal: every copy that has it counts as purged. */
+const NO_POSITION: Position = { history: '', sequence: 0 };
+
 const ANYTHING_PURGED: Pick<PurgeLog, 'since'> = { since: () => 'hard' };
 
 function lastOf({ soft, hard }: LastPurge): number {
@@ -274,6 +277,8 @@ export class PurgeLog {
   readonly #table: PurgeTable;
   readonly #marks: SequenceMarks | null;
   #swept: EventsByKind['swept'] = { upTo: 0, entries: 0, of: 0 };
+  /** The event by which the shared cache has gone back to an older state; 0 for none. */
+  #restored = 0;
 
   constructor({ journal, clock, onHard, isAlone = false }: PurgeLogOptions) {
     this.#journal = journal;
@@ -289,7 +294,11 @@ export class PurgeLog {
     journal.on('swept', ({ upTo, entries, of }) => {
       this.#swept = { upTo: Math.max(upTo, this.#swept.upTo), entries, of };
     });
+    journal.on('restored', (_event, { sequence }) => {
+      this.#restored = sequence;
+    });
     journal.onSnapshot((snapshot) => {
+      this.#restored = snapshot.restored;
       this.#swept = snapshot.swept;
       this.#table.restart(snapshot);
     });
@@ -333,6 +342,16 @@ export class PurgeLog {
     return this.#table;
   }
 
+  /** What has to be deleted from the shared cache: up to the last event by which copies there have ended that nobody can name. */
+  get lastBroad(): number {
+    return Math.max(this.#table.lastBroad, this.#restored);
+  }
+
+  /** A copy from the shared cache as it is to be judged: if that has gone back since, it is of no history, and so purged. */
+  fromShared<C extends Tagged>(copy: C): C {
+    return copy.position.sequence < this.#restored ? { ...copy, position: NO_POSITION } : copy;
+  }
+
   /** The purges as they are now; later ones do not change it. */
   snapshot(): Pick<PurgeLog, 'since'> {
     return this.#table.snapshot();
@@ -360,9 +379,9 @@ export class PurgeLog {
     if (tooMany.length > 0) await this.purge(tooMany, 'hard');
   }
 
-  /** Forgets hard purges of evaluations up to that one, in every process. */
-  async forget(upTo: number): Promise<void> {
-    await this.#journal.append({ kind: 'forgotten', upTo });
+  /** Forgets hard purges of evaluations up to that one, in every process. `endings`: the counts of the cache Redis. */
+  async forget(upTo: number, endings: readonly number[] = []): Promise<void> {
+    await this.#journal.append({ kind: 'forgotten', upTo, endings });
   }
 
   async noteSwept(swept: EventsByKind['swept']): Promise<void> {

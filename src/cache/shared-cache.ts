@@ -147,6 +147,8 @@ export interface SharedCacheAdmin {
   /** `set`: for whom it is explained; null for nobody. Only looks. */
   inspect(key: string, set: WorkspaceSet | null): Promise<Inspection>;
   inspectFlight(key: string, set: WorkspaceSet): Promise<FlightInspection>;
+  /** Counts that something was ended there, for the event that says so. Rejects if it cannot be asked. */
+  addEnding(): Promise<readonly number[]>;
 }
 
 /** Copies have ended: an event of the journal, for the processes that hold them in memory. */

@@ -7,6 +7,7 @@ import type { JournalEvent, LastPurge, Snapshot, TimeOverride } from './journal.
 const timeMs = z.int().min(0).max(8.64e15);
 const count = z.int().nonnegative();
 const from03 = z.string().optional();
+const endings = z.array(count).optional();
 const overrides = z.array(z.object({ name: z.string(), ms: z.number(), untilMs: timeMs.nullable() }));
 const maintenance = z.object({ sinceMs: timeMs, untilMs: timeMs, by: z.string() });
 
@@ -23,7 +24,13 @@ const change = z.object({
 
 const eventSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('purge'), tags: z.array(z.string()), mode: z.enum(['soft', 'hard']), from03 }),
-  z.object({ kind: z.literal('moved'), key: z.string(), workspaces: z.array(z.string()), requestedAtMs: timeMs }),
+  z.object({
+    kind: z.literal('moved'),
+    key: z.string(),
+    workspaces: z.array(z.string()),
+    requestedAtMs: timeMs,
+    endings,
+  }),
   z.object({ kind: z.literal('times'), class: z.string(), overrides }),
   z.object({ kind: z.literal('maintenance'), maintenance: maintenance.nullable() }),
   z.object({ kind: z.literal('keys'), hashes: z.array(z.string()).nullable(), from03 }),
@@ -34,7 +41,8 @@ const eventSchema = z.discriminatedUnion('kind', [
     atMs: timeMs,
     changes: z.array(change),
   }),
-  z.object({ kind: z.literal('forgotten'), upTo: count }),
+  z.object({ kind: z.literal('forgotten'), upTo: count, endings }),
+  z.object({ kind: z.literal('restored') }),
   z.object({ kind: z.literal('swept'), upTo: count, entries: count, of: count }),
 ]) satisfies z.ZodType<JournalEvent>;
 
@@ -124,7 +132,18 @@ export function readSnapshot(fields: ReadonlyMap<string, string>): Omit<Snapshot
     purges,
     times,
     forgotten: Number(fields.get('forgotten') ?? 0),
+    restored: Number(fields.get('restored') ?? 0),
+    endings: endingsIn(fields),
     swept: { upTo, entries, of },
     maintenance: maintenance.safeParse(parsed(fields.get('maintenance') ?? '')).data ?? null,
   };
+}
+
+/** Fields `endings:1`, `endings:2` and so on. */
+function endingsIn(fields: ReadonlyMap<string, string>): readonly number[] {
+  const found: number[] = [];
+  for (let place = 1; fields.has(`endings:${place}`); place += 1) {
+    found.push(Number(fields.get(`endings:${place}`)) || 0);
+  }
+  return found;
 }

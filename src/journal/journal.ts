@@ -22,7 +22,11 @@ export interface EventsByKind {
    * The store has disowned a record for these workspaces: it has moved, or is gone. Copies filed under them from fetches that
    * began before `requestedAtMs` (Unix milliseconds) end.
    */
-  readonly moved: { readonly key: string; readonly workspaces: readonly string[]; readonly requestedAtMs: number };
+  readonly moved: {
+    readonly key: string;
+    readonly workspaces: readonly string[];
+    readonly requestedAtMs: number;
+  } & Counted;
   /** All times of a class that operators have set are these now. */
   readonly times: { readonly class: string; readonly overrides: readonly TimeOverride[] };
   readonly maintenance: { readonly maintenance: MaintenancePeriod | null };
@@ -31,7 +35,9 @@ export interface EventsByKind {
   /** Records have changed in the store. One event per announcement, or per answer that has shown changes. */
   readonly changes: Changed;
   /** Hard purges of evaluations up to that event are forgotten: no copy from before is left anywhere. */
-  readonly forgotten: { readonly upTo: number };
+  readonly forgotten: { readonly upTo: number } & Counted;
+  /** The cache Redis has gone back to an older state: copies there that were fetched before this event count as purged. */
+  readonly restored: object;
   /** How far the bytes of purged copies are deleted: up to that event; a pass has looked at `entries` of `of` names. */
   readonly swept: { readonly upTo: number; readonly entries: number; readonly of: number };
 }
@@ -63,6 +69,11 @@ export interface RecordChange {
   readonly etags: Readonly<Record<string, string>>;
   /** What the answer has shown; null for a change that was announced. */
   readonly shown: { readonly digest: string; readonly requestedAtMs: number } | null;
+}
+
+/** How often something was ended in the cache Redis by then, if that is not the state Redis (cache/redis/rollback-guard.ts). */
+interface Counted {
+  readonly endings?: readonly number[] | undefined;
 }
 
 /** The position in 0.3's log of an event that was taken over from there (bridge-0.3.ts). */
@@ -106,6 +117,10 @@ export interface Snapshot {
   readonly position: Position;
   readonly purges: ReadonlyMap<string, LastPurge>;
   readonly forgotten: number;
+  /** The number of the last event `restored`; 0 for none. */
+  readonly restored: number;
+  /** How often something was ended in the cache Redis. */
+  readonly endings: readonly number[];
   readonly swept: EventsByKind['swept'];
   /** By class. A class without overrides may be left out. */
   readonly times: ReadonlyMap<string, readonly TimeOverride[]>;

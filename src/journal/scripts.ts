@@ -3,7 +3,8 @@
  * - `journal`: a stream. Entry `n-0` is event n: `word`, a random one; `after`, the word of event n - 1; `event`, JSON.
  * - `state`: a hash, what all events have left: `history`, a random word; `last`, number and word of the last event;
  *   `purge:TAG`, numbers of the last soft and hard purge and when that was; `forgotten` and `swept`, as the events have
- *   them; `times:CLASS` and `maintenance`, JSON.
+ *   them; `times:CLASS` and `maintenance`, JSON; `restored`, the number of the last such event; `endings:N`, how often
+ *   something was ended in the cache Redis, for each of its counts.
  *
  * Each script first compares stream, hash and what the caller knows. If they contradict each other, Redis has lost events: it
  * was emptied, evicted one of the two, was restored from an old copy, or lost its last writes in a failover. Nobody can say
@@ -61,7 +62,7 @@ if isLost then
   for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
     if string.match(field, '^purge:') then redis.call('HDEL', KEYS[1], field) end
   end
-  redis.call('HDEL', KEYS[1], 'forgotten', 'swept')
+  redis.call('HDEL', KEYS[1], 'forgotten', 'swept', 'restored')
   history, sequence = asked.begin, math.max(sequence, asked.sequence)
   redis.call('HSET', KEYS[1], 'history', history)
   write('', asked.begin, '')
@@ -122,10 +123,18 @@ local function record(text)
       end
     end
     redis.call('HSET', KEYS[1], 'forgotten', string.format('%.0f', event.upTo))
+  elseif event.kind == 'restored' then
+    redis.call('HSET', KEYS[1], 'restored', string.format('%.0f', sequence))
   elseif event.kind == 'swept' then
     local swept = tonumber(string.match(redis.call('HGET', KEYS[1], 'swept') or '', '^%d+')) or 0
     local upTo = math.max(swept, event.upTo)
     redis.call('HSET', KEYS[1], 'swept', string.format('%.0f %.0f %.0f', upTo, event.entries, event.of))
+  end
+  for place, number in ipairs(event.endings or {}) do
+    local field = string.format('endings:%.0f', place)
+    if number > (tonumber(redis.call('HGET', KEYS[1], field) or '') or 0) then
+      redis.call('HSET', KEYS[1], field, string.format('%.0f', number))
+    end
   end
 end
 `;

@@ -2,6 +2,7 @@
  * Every name in Redis, built here and nowhere else. All that one script touches has one hash tag (the part in braces), and
  * so one slot of a Cluster. Parts that come from outside are escaped, so that no two ids ever share a name.
  */
+import type { RedisAddress } from './address.ts';
 
 const PREFIX = 'evalgate:';
 
@@ -131,6 +132,12 @@ export class CacheNames {
   flightsChannel(db: number): string {
     return channelName('cache', this.#store, String(db), 'flights');
   }
+}
+
+/** How often something was ended in the cache Redis of a store, counted in each bucket of a Cluster, else once. */
+export function endingCountKeys(store: string, kind: RedisAddress['kind']): readonly string[] {
+  const tags = kind === 'cluster' ? QUOTA_TAGS : QUOTA_TAGS.slice(0, 1);
+  return tags.map((tag) => taggedKey(`quota-${tag}`, 'endings', store));
 }
 
 /** A process's report to the others about its what-if model. The processes in front of one store share a slot. */

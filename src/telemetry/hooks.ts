@@ -137,6 +137,9 @@ const CACHE_FAILURES = {
   sweep: 'what was purged could not be deleted from Redis; it is tried again',
 } as const;
 
+const CACHE_ROLLED_BACK =
+  'The cache Redis has gone back to an older state: it was emptied, an old copy was restored, or a replica that lagged has taken over. Every answer cached there before counts as purged.';
+
 /** What the cache reports besides its reads. */
 export function cacheHooks({ logger, metrics }: Reporting): Omit<CacheHooks, 'onBudget' | 'onTtlEnd'> {
   const warnOfUndecryptable = warnOnce(logger, 'a cached copy cannot be decrypted: it and its like count as none');
@@ -146,6 +149,7 @@ export function cacheHooks({ logger, metrics }: Reporting): Omit<CacheHooks, 'on
       metrics.undecryptable.inc({ reason });
       warnOfUndecryptable(message);
     },
+    onRolledBack: () => logger.error(CACHE_ROLLED_BACK),
     onBrokenMessage: warnOnce(logger, 'a message of the fleet cannot be read, and is left out'),
   };
 }

@@ -57,6 +57,7 @@ async function createProcess() {
       memory,
       purges: Object.assign(log, { noteSwept }),
       budget,
+      guard: { prove: () => null, addEnding: async () => [] },
       leaseMs: LEASE_MS,
       maxAnswerBytes: 8_000_000,
       clock: time,

@@ -1,5 +1,6 @@
 /** Opens the tier that processes share in Redis: the copies, the budget for them, and the deletion of what was purged. */
 import type { KeyObject } from 'node:crypto';
+import type { Journal } from '../../journal/journal.ts';
 import type { Instances } from '../../redis/instances.ts';
 import type { Links } from '../../redis/links.ts';
 import { CacheNames } from '../../redis/names.ts';
@@ -12,6 +13,7 @@ import { type BudgetExcess, RedisBudget } from './budget.ts';
 import { RecordCipher, UndecryptableError } from './encryption.ts';
 import { PurgeSweep } from './purge-sweep.ts';
 import { RedisSharedCache } from './redis-shared-cache.ts';
+import { RollbackGuard } from './rollback-guard.ts';
 
 export interface SharedTierHooks {
   /**
@@ -24,10 +26,13 @@ export interface SharedTierHooks {
   readonly onUndecryptable: (error: UndecryptableError) => void;
   /** Copies begin to make room, with the limit that is near, or there is room again (null). */
   readonly onBudget: (excess: BudgetExcess | null) => void;
+  /** The cache Redis has gone back to an older state: what is there from before counts as purged from now on. */
+  readonly onRolledBack: () => void;
 }
 
 export interface SharedTierContext {
   readonly links: Links;
+  readonly journal: Journal;
   readonly settings: SharedTierSettings;
   /** Names the store whose answers are cached, in letters and digits: answers of another store are kept apart. */
   readonly store: string;
@@ -69,13 +74,14 @@ const LEASE_MS = 2000;
 const KEEP_WITHIN_MS = 5000;
 
 export function openSharedTier(context: SharedTierContext): SharedTier {
-  const { links, settings, store, instances, memory, ttl, purges, hooks, clock, timers } = context;
+  const { links, journal, settings, store, instances, memory, ttl, purges, hooks, clock, timers } = context;
   const { cache, isOne } = links;
-  const { onFailed, onUndecryptable, onBudget } = hooks;
+  const { onFailed, onUndecryptable, onBudget, onRolledBack } = hooks;
   const names = new CacheNames(store);
   const processes = (): number => instances.count();
   const budget = new RedisBudget({ cache, names, maxBytes: settings.redisBytes, isOne, processes, timers, onBudget });
   const cipher = new RecordCipher(settings.encryptionKeys);
+  const guard = new RollbackGuard({ cache, journal, isOne, store, clock, onRolledBack });
   const copies = new RedisSharedCache({
     cache,
     names,
@@ -85,6 +91,7 @@ export function openSharedTier(context: SharedTierContext): SharedTier {
     purges,
     cipher,
     budget,
+    guard,
     leaseMs: LEASE_MS,
     maxAnswerBytes: settings.maxAnswerBytes,
     clock,
@@ -116,6 +123,7 @@ export function openSharedTier(context: SharedTierContext): SharedTier {
     close: () => {
       sweep.close();
       budget.close();
+      guard.close();
       copies.close();
     },
   };

@@ -12,7 +12,7 @@ import type { RedisSharedCache } from './redis-shared-cache.ts';
 
 export interface PurgeSweepOptions {
   readonly purges: PurgeLog;
-  readonly sharedCache: Pick<RedisSharedCache, 'measure' | 'delete' | 'countNames' | 'isUp'>;
+  readonly sharedCache: Pick<RedisSharedCache, 'measure' | 'delete' | 'countNames' | 'isUp' | 'addEnding'>;
   /** Whether this process is the one. */
   readonly isElected: () => boolean;
   readonly clock: Clock;
@@ -102,13 +102,15 @@ export class PurgeSweep {
       );
     }
     if (isToDrop) this.#droppedAtMs = nowMs;
-    if (purges.position.history === history) await purges.forget(upTo);
+    // What is deleted must not come back unnoticed once nobody remembers the purge.
+    const endings = await sharedCache.addEnding();
+    if (purges.position.history === history) await purges.forget(upTo, endings);
   }
 
   /** One pass over the cache Redis for all purges so far whose keys are not known. */
   async #sweep(): Promise<void> {
     const { purges, sharedCache, timers } = this.#options;
-    const { lastBroad } = purges.table;
+    const { lastBroad } = purges;
     const isDue = lastBroad > purges.swept.upTo && lastBroad === this.#due;
     this.#due = lastBroad;
     if (!isDue) return;

@@ -42,13 +42,15 @@ import {
 } from './entry-format.ts';
 import { FlightChannel, type FlightChannelOptions } from './flight-channel.ts';
 import { failureSchema, type LeaseOptions, LOOK, RedisLease } from './leases.ts';
+import type { RollbackGuard } from './rollback-guard.ts';
 
 export interface RedisSharedCacheOptions
   extends LeaseOptions, Omit<FlightChannelOptions, 'cache'>, Pick<EntryReading, 'maxAnswerBytes'> {
   readonly clock: Clock;
   readonly memory: MemoryTier;
   /** Until it was read once, nothing that is shared can be judged, nor anything added to it. */
-  readonly purges: Pick<PurgeLog, 'isKnown' | 'position' | 'since' | 'forgotten' | 'noteSwept'>;
+  readonly purges: Pick<PurgeLog, 'isKnown' | 'position' | 'since' | 'forgotten' | 'fromShared' | 'noteSwept'>;
+  readonly guard: Pick<RollbackGuard, 'prove' | 'addEnding'>;
   /** Called for something in the place of an entry that can't be read. It counts as nothing. */
   readonly onBroken: (error: Error) => void;
 }
@@ -157,6 +159,15 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
 
   async look(look: Look): Promise<Looked> {
     this.#assertUsable();
+    // Sent before the look, on the same connection: it costs no time.
+    const proven = this.#options.guard.prove();
+    const [looked] = await Promise.all([this.#look(look), proven]);
+    return looked.status === 'found' && looked.answer !== null
+      ? { ...looked, answer: this.#options.purges.fromShared(looked.answer) }
+      : looked;
+  }
+
+  async #look(look: Look): Promise<Looked> {
     const { cache: link, leaseMs, purges, names } = this.#options;
     const { kind, key, set, keyId, seenAtMs, isLeaseWanted } = look;
     const { forgotten } = purges;
@@ -171,7 +182,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     const reply = await redisSpan('cache', 'EVALSHA look-up', runScript(link, LOOK, call, 'Buffer'));
     if (Array.isArray(reply)) {
       // A copy that was read before a purge of it was forgotten could not be told from a good one.
-      if (purges.forgotten !== forgotten) return await this.look(look);
+      if (purges.forgotten !== forgotten) return await this.#look(look);
       const [meta, body, newestAtMs, place] = newsSchema.parse(reply);
       const owner = owners[place - 1];
       const address = owner === undefined ? this.#negativeOf(key, set.name) : this.#copyOf(key, owner);
@@ -187,6 +198,11 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     }
     const failed = parseJson(failureSchema, text);
     return failed === null ? { status: 'taken', leaseLeftMs: leaseMs } : { status: 'failed', failure: failed };
+  }
+
+  /** As `RollbackGuard.addEnding`. */
+  addEnding(): Promise<readonly number[]> {
+    return this.#options.guard.addEnding();
   }
 
   async backfill(entries: readonly Keyed[], { set, keyId }: KeptFor): Promise<readonly Backfilled[]> {
@@ -297,7 +313,8 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
       Promise.all([client.hmgetBuffer(name, 'meta', 'body'), client.pttl(name)]),
     );
     let isBroken = false;
-    const stored = await decodeEntry({ ...place, onBroken: () => (isBroken = true) }, [meta, body]);
+    const decoded = await decodeEntry({ ...place, onBroken: () => (isBroken = true) }, [meta, body]);
+    const stored = decoded === null ? null : this.#options.purges.fromShared(decoded);
     const bytes = (meta?.length ?? 0) + (body?.length ?? 0);
     return { kept: stored === null ? null : { stored, bytes, keptForMs: leftOf(pttl) }, isBroken };
   }
@@ -365,8 +382,9 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     const [meta, bodyBytes] = await cache.run((client) =>
       Promise.all([client.hget(name, 'meta'), client.hstrlen(name, 'body')]),
     );
-    const tagged = meta === null ? null : decodeTagged(meta, onBroken);
-    if (meta === null || tagged === null) return null;
+    const decoded = meta === null ? null : decodeTagged(meta, onBroken);
+    if (meta === null || decoded === null) return null;
+    const tagged = purges.fromShared(decoded);
     const isMatch = matches(tagged);
     const isDeleted = typeof isOld === 'boolean' ? isOld && isPurged(purges, tagged) : isOld(tagged);
     if (isDeleted) {

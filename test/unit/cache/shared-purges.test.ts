@@ -36,7 +36,7 @@ async function createSweep({ failing = 0, batches = 0 } = {}) {
   vi.spyOn(purges, 'noteSwept').mockResolvedValue();
   const sweep = new PurgeSweep({
     purges,
-    sharedCache: { measure, countNames, delete: () => Promise.resolve(), isUp: () => true },
+    sharedCache: { measure, countNames, delete: () => Promise.resolve(), isUp: () => true, addEnding: async () => [] },
     isElected: () => true,
     clock: time,
     timers: time,
