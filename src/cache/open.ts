@@ -15,8 +15,8 @@ import { MemoryTier } from './memory-tier.ts';
 import { memoryDropper } from './purge.ts';
 import { PurgeLog } from './purge-log.ts';
 import { ReadThrough } from './read-through.ts';
-import { openSharedTier, type SharedTierHooks } from './redis/open.ts';
-import { type SharedCacheAdmin, UNSHARED } from './shared-cache.ts';
+import { openSharedTier, type SharedTier, type SharedTierHooks } from './redis/open.ts';
+import { type Moved, type SharedCacheAdmin, UNSHARED } from './shared-cache.ts';
 import { TtlControl } from './ttl-control.ts';
 import { CACHE_CLASSES, TtlPolicy, type TtlEnd } from './ttl-policy.ts';
 import { WhatIf } from './what-if/what-if.ts';
@@ -101,11 +101,7 @@ export function openCache(context: CacheContext): CacheRoom {
     hasRoom: store.hasRoom,
     memory,
     sharedCache: tier?.copies ?? UNSHARED,
-    announceMoved: async (moved) => {
-      // First where the copies were ended: so they cannot come back unnoticed (redis/rollback-guard.ts).
-      const endings = await tier?.copies.addEnding().catch(() => []);
-      await journal.append({ kind: 'moved', ...moved, endings });
-    },
+    announceMoved: (moved) => announceMoved(moved, journal, tier),
     ttl,
     purges,
     maintenance,
@@ -136,6 +132,12 @@ export function openCache(context: CacheContext): CacheRoom {
       await whatIf.close();
     },
   };
+}
+
+/** Counted first where the copies were ended: so they cannot come back unnoticed (redis/rollback-guard.ts). */
+async function announceMoved(moved: Moved, journal: Journal, tier: SharedTier | null): Promise<unknown> {
+  const endings = await tier?.copies.addEnding().catch(() => []);
+  return await journal.append({ kind: 'moved', ...moved, endings });
 }
 
 function openWhatIf({ store, links, instances, hooks, clock, timers }: CacheContext, ttl: TtlPolicy): WhatIf {
