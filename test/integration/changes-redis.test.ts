@@ -1,0 +1,184 @@
+/** Announcements and their feed over one Redis: nothing is lost between the two, and what is lost is never overlooked. */
+import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { z } from 'zod';
+import type { TestGateway } from '../support/gateway.ts';
+import { JOURNAL, loseLast } from '../support/journal.ts';
+import { forFile, forTest } from '../support/opened.ts';
+import { WORKSPACE_A, WORKSPACE_B } from '../support/records.ts';
+import { atEach, namesIn, type TestClient, withClient } from '../support/redis/client.ts';
+import { startRedis } from '../support/redis.ts';
+import { startFleet, WITHIN } from '../support/world.ts';
+
+const FEED = 'evalgate:{keys}:feed';
+const FEED_OF_A = `${FEED}:${WORKSPACE_A}`;
+
+let a: TestGateway;
+let b: TestGateway;
+let key: string;
+const redis = await forFile(startRedis());
+beforeEach(async () => {
+  await redis.flush();
+  const fleet = await forTest(startFleet(redis.url, { env: { CHANGES_ANNOUNCED: 'true' } }));
+  [a, b] = [fleet.here, fleet.there];
+  key = await a.issueKey({ perMinute: 100_000, perHour: 100_000 });
+  await vi.waitFor(
+    async () => expect((await announce(['ev_0'])).json).toMatchObject({ reached: 2, processes: 2 }),
+    WITHIN,
+  );
+});
+
+const pageSchema = z.object({
+  changes: z.array(z.object({ id: z.string() })),
+  cursor: z.string(),
+  has_more: z.boolean(),
+});
+
+const announce = (ids: readonly string[], id: string | null = null, at: TestGateway = a, workspace = WORKSPACE_A) =>
+  at.admin(
+    'POST',
+    '/api/changes',
+    { changes: ids.map((evaluation) => ({ evaluation, workspace, kinds: ['evaluation'] })) },
+    id === null ? {} : { 'webhook-id': id },
+  );
+const get = (query = '', at: TestGateway = b, asKey = key) => at.get(`/v2/changes${query}`, { key: asKey });
+const read = async (query = '', at: TestGateway = b, asKey = key) =>
+  pageSchema.parse((await get(query, at, asKey)).json);
+const idsAfter = async (cursor: string, at: TestGateway = b): Promise<readonly string[]> =>
+  (await read(`?after=${cursor}&limit=1000`, at)).changes.map(({ id }) => id);
+const codeAfter = async (cursor: string): Promise<unknown> => (await get(`?after=${cursor}`)).headers['x-error-code'];
+const raw = <T>(run: (client: TestClient) => Promise<T>): Promise<T> => withClient(redis.url, run);
+
+describe('an announcement at one gateway', () => {
+  test('is in force in both when it is answered, and both have its events', async () => {
+    const { cursor } = await read();
+    const reply = await announce(['ev_1', 'ev_2']);
+    expect([reply.status, reply.json]).toEqual([200, { changes: 2, repeated: false, reached: 2, processes: 2 }]);
+    expect([await idsAfter(cursor, a), await idsAfter(cursor, b)]).toEqual([
+      ['ev_1', 'ev_2'],
+      ['ev_1', 'ev_2'],
+    ]);
+    const { json } = await b.admin('GET', '/api/changes');
+    const { cursor: now } = z.object({ cursor: z.string() }).parse(json);
+    await announce(['ev_3'], null, b);
+    expect((await a.admin('GET', `/api/changes?after=${now}`)).json).toMatchObject({
+      changes: [{ record: 'evaluation:ev_3' }],
+    });
+  });
+
+  test('is made once, whichever gateway it comes to again', async () => {
+    const { cursor } = await read();
+    expect((await announce(['ev_1'], 'msg_1')).json).toMatchObject({ repeated: false });
+    expect((await announce(['ev_1'], 'msg_1', b)).json).toMatchObject({ repeated: true, reached: 2 });
+    const both = await Promise.all([announce(['ev_2'], 'msg_2', a), announce(['ev_2'], 'msg_2', b)]);
+    expect(both.map(({ json }) => z.object({ repeated: z.boolean() }).parse(json).repeated).toSorted()).toEqual([
+      false,
+      true,
+    ]);
+    expect(await idsAfter(cursor)).toEqual(['ev_1', 'ev_2']);
+    const [name = ''] = await raw((client) => namesIn(client, 'evalgate:{keys}:announced:msg_1'));
+    expect(await raw((client) => client.pttl(name))).toBeGreaterThan(86_000_000);
+  });
+
+  test('has no event to be read before a process that does not answer has had its second', async () => {
+    const { cursor } = await read();
+    // A process that was frozen: it beats no more, and counts as alive for ten seconds.
+    await raw(async (client) => {
+      const about = await client.hvals('evalgate:{members}');
+      await client.hset('evalgate:{members}', 'frozen', about[0] ?? '');
+      await client.zadd('evalgate:{members}:beats', Date.now(), 'frozen');
+      await client.publish('evalgate:channel:members', '');
+    });
+    const state = () => raw((client) => client.hget(FEED, WORKSPACE_A));
+    const before = await state();
+    const reply = announce(['ev_1']);
+    await vi.waitFor(async () => expect(await state()).not.toBe(before), WITHIN);
+    const unread = [await idsAfter(cursor, a), await idsAfter(cursor, b), (await read()).cursor];
+    const { json } = await reply;
+    expect(json).toEqual({ changes: 1, repeated: false, reached: 2, processes: 3 });
+    // The place of now is before what cannot be read yet.
+    expect(unread).toEqual([[], [], cursor]);
+    expect(await idsAfter(cursor)).toEqual(['ev_1']);
+  });
+});
+
+describe('events of several workspaces', () => {
+  test('are in the order of their announcements, over pages', async () => {
+    const both = await a.issueKey({ workspaceIds: [WORKSPACE_A, WORKSPACE_B], perMinute: 100_000, perHour: 100_000 });
+    const start = await read('', b, both);
+    const expected: string[] = [];
+    for (let index = 0; index < 6; index += 1) {
+      const ids = Array.from({ length: 70 }, (_, number) => `ev_${index}_${number}`);
+      await announce(ids, null, index % 2 === 0 ? a : b, index % 3 === 0 ? WORKSPACE_B : WORKSPACE_A);
+      expected.push(...ids);
+    }
+    const found: string[] = [];
+    for (let page = { ...start, has_more: true }; page.has_more;) {
+      page = await read(`?after=${page.cursor}&limit=33`, found.length % 2 === 0 ? a : b, both);
+      found.push(...page.changes.map(({ id }) => id));
+    }
+    expect(found).toEqual(expected);
+  });
+});
+
+describe('a cursor', () => {
+  test.each([
+    ['Redis was emptied', () => redis.flush()],
+    ['the hash of the feed is gone', () => raw((client) => client.del(FEED))],
+    ['the stream of a workspace is gone', () => raw((client) => client.del(FEED_OF_A))],
+    ['the oldest event that follows it is gone', () => raw((client) => client.call('XTRIM', FEED_OF_A, 'MAXLEN', '1'))],
+    ['the journal is gone', () => raw((client) => client.del(JOURNAL))],
+    ['the journal has lost its last event', () => raw((client) => loseLast(client))],
+  ])('expires if %s', async (_, lose) => {
+    const { cursor } = await read();
+    await announce(['ev_1']);
+    await announce(['ev_2']);
+    await lose();
+    await vi.waitFor(async () => {
+      // What Redis has lost of the keys is not the point here.
+      key = await a.issueKey({ perMinute: 100_000, perHour: 100_000 });
+      expect(await codeAfter(cursor)).toBe('cursor_expired');
+    }, WITHIN);
+    const { cursor: next } = await read();
+    await announce(['ev_3']);
+    expect(await idsAfter(next)).toEqual(['ev_3']);
+    expect(await codeAfter(cursor)).toBe('cursor_expired');
+  });
+
+  test('at the end goes on, although all events before it are gone', async () => {
+    await announce(['ev_1']);
+    const { cursor } = await read();
+    await raw((client) => client.del(FEED_OF_A));
+    expect(await idsAfter(cursor)).toEqual([]);
+    await announce(['ev_2']);
+    expect(await idsAfter(cursor)).toEqual(['ev_2']);
+  });
+});
+
+describe('without Redis', () => {
+  test('nothing is announced and nothing is read; the same again later is taken', async () => {
+    const { cursor } = await read();
+    await redis.pause();
+    const refused = await announce(['ev_1'], 'msg_1');
+    expect([refused.status, refused.headers['retry-after']]).toEqual([503, '2']);
+    const unread = await get(`?after=${cursor}`);
+    expect([unread.status, unread.headers['x-error-code'], unread.headers['retry-after']]).toEqual([
+      500,
+      'changes_unavailable',
+      '5',
+    ]);
+    await redis.resume();
+    await vi.waitFor(async () => expect((await announce(['ev_1'], 'msg_1')).status).toBe(200), WITHIN);
+    await vi.waitFor(async () => expect(await idsAfter(cursor)).toEqual(['ev_1']), WITHIN);
+  });
+
+  test('a full one takes announcements', async () => {
+    const { cursor } = await read();
+    await atEach(redis, (client) => client.config('SET', 'maxmemory-policy', 'noeviction', 'maxmemory', '1'));
+    try {
+      expect((await announce(['ev_1'], 'msg_1')).status).toBe(200);
+    } finally {
+      await atEach(redis, (client) => client.config('SET', 'maxmemory', '0'));
+    }
+    await vi.waitFor(async () => expect(await idsAfter(cursor)).toEqual(['ev_1']), WITHIN);
+  });
+});
