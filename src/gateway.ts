@@ -27,6 +27,7 @@ import {
   trackConfig,
   trackSecrets,
 } from './telemetry/dependencies.ts';
+import { trackChanges } from './telemetry/changes-health.ts';
 import type { Dependency } from './telemetry/health.ts';
 import { cacheHooks, cacheListener, httpHooks, keyHooks, storeHooks } from './telemetry/hooks.ts';
 import { openTelemetry } from './telemetry/open.ts';
@@ -139,6 +140,7 @@ function openRooms(loaded: LoadedConfig, options: GatewayOptions, target: StoreT
   });
   const ofChanges = { changes: cache.changes, config: config.changes, unannouncedShare: () => null };
   const changes = openChanges({ ...ofChanges, journal, redis, instances, clock, timers });
+  trackChanges(telemetry, changes);
   const closed = [store, cache, keys, quota, operations, backend, metrics];
   closing.unshift(...closed.map((room) => () => room.close()));
   const readiness = new OwnReadiness(health, instances, redis?.health ?? null);

@@ -4,7 +4,7 @@ import type { Tagged } from '../cache/purge-log.ts';
 import type { CacheClass } from '../cache/ttl-policy.ts';
 import { adviceOf } from '../operations/advice.ts';
 import { ALIVE_FOR_MS, type Instances } from '../redis/instances.ts';
-import { type AnswerOf, iso, ROUTES } from '../operations/api.ts';
+import { type AnswerOf, iso, isoOrNull, ROUTES } from '../operations/api.ts';
 import type { RedisMemory } from '../redis/memory.ts';
 import { type AdminCache, type AdminOptions, endpoint, type Endpoint } from './endpoint.ts';
 import { readQuery } from './input.ts';
@@ -50,7 +50,7 @@ export function cacheViewEndpoints(options: AdminOptions): readonly Endpoint[] {
       const { whose, ...history } = await stats.history(span);
       return { ...countedOf(whose, instances), stepMs: HISTORY[span].stepMs, ...history };
     }),
-    endpoint(ROUTES.fleet, () => fleetView(instances)),
+    endpoint(ROUTES.fleet, () => fleetView(options)),
   ];
 }
 
@@ -87,11 +87,13 @@ function usageOf(cacheClass: CacheClass, memory: AdminCache['memory']): Usage {
 }
 
 /** A process that is silent for longer than several heartbeats is left out. */
-function fleetView(instances: Instances): AnswerOf<typeof ROUTES.fleet> {
+function fleetView({ status: { instances }, changes }: AdminOptions): AnswerOf<typeof ROUTES.fleet> {
   const silence = instances.problem();
+  const { lastAtMs, inLastHour } = changes.recentChanges.rate();
   const heard = instances.list().filter(({ heardMsAgo }) => heardMsAgo <= ALIVE_FOR_MS);
   return {
     problem: silence && `${silence}, so nothing is heard of other processes (${instances.count()} known in all)`,
+    changes: { last: isoOrNull(lastAtMs), inLastHour },
     members: heard.map(({ id, host, pid, version, startedAtMs, status, heardMsAgo, clockAheadMs }) => {
       const startedAt = iso(startedAtMs);
       return { id, host, pid, version, startedAt, status, heardMsAgo, clockAheadMs, self: id === instances.id };

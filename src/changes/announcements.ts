@@ -37,6 +37,8 @@ export interface Announced {
 }
 
 export class Announcements {
+  /** How many changes this process has taken from the store since it started. */
+  taken = 0;
   readonly #options: AnnouncementsOptions;
 
   constructor(options: AnnouncementsOptions) {
@@ -53,6 +55,7 @@ export class Announcements {
     const { sequence, isRepeated } = await cache.announce(mode, changes, (event) =>
       feed.append({ event, events: hasFeed ? eventsOf(event.changes) : null, id }),
     );
+    if (!isRepeated) this.taken += changes.length;
     const second = new Promise<void>((resolve) => void timers.after(VISIBLE_AFTER_MS, resolve));
     const { history } = journal.position;
     const { reached, of } = await reach({ history, sequence }, VISIBLE_AFTER_MS);

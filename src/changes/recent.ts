@@ -32,8 +32,6 @@ export class RecentChanges {
   #lastAtMs: number | null = null;
   /** Announced changes by minute, oldest first. */
   #minutes: readonly { readonly atMs: number; readonly count: number }[] = [];
-  /** Changes since the start. */
-  readonly totals = { announced: 0, shown: 0 };
 
   constructor(journal: Pick<Journal, 'on' | 'onSnapshot' | 'position'>, clock: Pick<Clock, 'nowMs'>) {
     this.#clock = clock;
@@ -73,7 +71,6 @@ export class RecentChanges {
     for (const { position } of kept.slice(0, -MAX_KEPT)) this.#since = position;
     this.#kept = kept.slice(-MAX_KEPT);
     const { isAnnounced, changes } = recent.event;
-    this.totals[isAnnounced ? 'announced' : 'shown'] += changes.length;
     if (!isAnnounced) return;
     const nowMs = this.#clock.nowMs();
     this.#lastAtMs = nowMs;

@@ -28,3 +28,12 @@ export function signatureFault(secrets: readonly string[], headers: SignatureHea
   }
   return fault;
 }
+
+/** The headers of a call that is signed with that secret. `body`: as it is sent. */
+export function sign(secret: string, id: string, at: Date, body: string): Record<keyof SignatureHeaders, string> {
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
+    'webhook-signature': new Webhook(secret).sign(id, at, body),
+  };
+}

@@ -64,7 +64,7 @@ const START_ADVICE =
 const BASE_FORM = 'an http:// or https:// address, such as http://127.0.0.1:8081';
 const baseOf = (text: string): string | null =>
   URL.canParse(text) && /^https?:$/.test(new URL(text).protocol) ? text.replace(/\/+$/, '') : null;
-const parseBase = parser(baseOf, BASE_FORM);
+export const parseBase = parser(baseOf, BASE_FORM);
 
 const parseOperator = matching(OPERATOR_NAME, `a name: ${OPERATOR_NAME_FORM}`);
 

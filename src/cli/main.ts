@@ -14,6 +14,7 @@ const COMMANDS: Readonly<Record<CommandName, () => Promise<Command>>> = {
   keys: async () => (await import('./keys/index.ts')).keysCommand(),
   state: async () => (await import('./state/index.ts')).stateCommand(),
   cache: async () => (await import('./cache/index.ts')).cacheCommand(),
+  changes: async () => (await import('./changes/index.ts')).changesCommand(),
   fleet: async () => (await import('./cache/stats.ts')).fleetCommand(),
   whoami: async () => (await import('./cache/stats.ts')).whoAmICommand(),
   health: async () => (await import('./health.ts')).healthCommand(),

@@ -3,11 +3,15 @@ import { once } from 'node:events';
 import { type Command, Option } from 'commander';
 import { createSampleData } from '../sample/data.ts';
 import { FAULT_OPTIONS, type Faults, MISBEHAVIOURS } from '../sample/faults.ts';
+import { type SampleEdit, SampleEdits } from '../sample/edits.ts';
 import { SampleUpstream } from '../sample/server.ts';
+import { parseBase } from './admin-client.ts';
+import type { Announcer } from './announcer.ts';
 import { CliError, integerBetween, makeCommand, parser, print, secretFrom } from './command.ts';
 import { systemCode } from '../log/error.ts';
 import { countText } from './format.ts';
 import { SUMMARIES } from './summaries.ts';
+import { write } from './output.ts';
 
 const DEFAULT_TOKEN = 'sample-token';
 
@@ -17,6 +21,9 @@ interface SampleOptions extends Faults {
   readonly evaluations: number;
   readonly latency: number;
   readonly seed: number;
+  readonly announce?: string | undefined;
+  readonly editRate: number;
+  readonly deleteRate: number;
 }
 
 /** By the kind of the fault. */
@@ -28,6 +35,10 @@ const PARSERS = {
   status: integerBetween(400, 599),
   seconds: integerBetween(0, 86_400),
   calls: integerBetween(1, 10_000),
+  perSecond: parser(
+    (text) => (/^\d{1,4}(?:\.\d{1,3})?$/.test(text) ? Number(text) : null),
+    'a number from 0 to 9999, such as 0.1',
+  ),
   way: parser((text) => MISBEHAVIOURS.find((way) => way === text) ?? null, 'one of the ways that --help lists'),
 };
 
@@ -35,11 +46,12 @@ export function sampleUpstreamCommand(): Command {
   const command = makeCommand({
     name: 'sample-upstream',
     summary: SUMMARIES['sample-upstream'],
-    details: `It requires the bearer token of UPSTREAM_TOKEN or UPSTREAM_TOKEN_FILE, or "${DEFAULT_TOKEN}" if neither is set.`,
+    details: `Announcements are signed with CHANGES_SECRET, or carry the first token of ADMIN_TOKEN. It requires the bearer token of UPSTREAM_TOKEN or UPSTREAM_TOKEN_FILE, or "${DEFAULT_TOKEN}" if neither is set.`,
     examples: [
       'evalgate sample-upstream',
       'evalgate sample-upstream --port 9090 --evaluations 500 --latency 0',
       'evalgate sample-upstream --error-rate 0.2 --hang-rate 0.05',
+      'evalgate sample-upstream --announce http://127.0.0.1:8081 --edit-rate 2 --delete-rate 0.1',
     ],
   })
     .option('--host <host>', 'address to listen on', '127.0.0.1')
@@ -47,6 +59,10 @@ export function sampleUpstreamCommand(): Command {
     .option('--evaluations <n>', 'how many evaluations it holds', integerBetween(1, 1_000_000), 5000)
     .option('--latency <ms>', 'median latency in milliseconds; 0 is none', integerBetween(0, 60_000), 120)
     .option('--seed <n>', 'seed of the generated data', integerBetween(0, 4_294_967_295), 1)
+    .optionsGroup('Changes:')
+    .option('--edit-rate <n>', 'how many calls, transcripts and scorecards change per second', PARSERS.perSecond, 0)
+    .option('--delete-rate <n>', 'how many calls are deleted per second', PARSERS.perSecond, 0)
+    .option('--announce <url>', 'announce each change to the admin listener at that address', parseBase)
     .optionsGroup('Faults:');
   for (const { flag, kind, description } of FAULT_OPTIONS) {
     const option = kind === 'switch' ? new Option(flag, description) : new Option(`${flag} <${kind}>`, description);
@@ -56,13 +72,15 @@ export function sampleUpstreamCommand(): Command {
 }
 
 async function run(
-  { host, port, evaluations, latency, seed, ...faults }: SampleOptions,
+  { host, port, evaluations, latency, seed, announce, editRate, deleteRate, ...faults }: SampleOptions,
   command: Command,
 ): Promise<void> {
   const givenToken = secretFrom('UPSTREAM_TOKEN', (written) => written);
   const token = givenToken ?? DEFAULT_TOKEN;
   const data = createSampleData({ seed, evaluations });
   const store = new SampleUpstream({ data, token, latency, faults, seed });
+  // A secret that cannot be read is refused before the store is there.
+  const announcer = announce === undefined ? null : await openAnnouncer(announce);
   const { url } = await store.listen(port, host).catch((error: unknown) => {
     const code = systemCode(error) ?? 'unknown error';
     throw new CliError(`It cannot listen on ${host}:${port} (${code}). Give another --port or --host.`);
@@ -81,6 +99,41 @@ async function run(
       `  UPSTREAM_URL=${url} UPSTREAM_TOKEN=${givenToken === null ? token : '...'} npm start`,
     ].join('\n'),
   );
+  const stopChanging = change(new SampleEdits(data.records, seed), { editRate, deleteRate, announcer });
   await stopped;
+  stopChanging();
   await store.close();
+}
+
+/** Changes records at these rates, and announces each change if there is an announcer. Returns a function that ends it. */
+function change(
+  edits: SampleEdits,
+  rates: Pick<SampleOptions, 'editRate' | 'deleteRate'> & { readonly announcer: Announcer | null },
+): () => void {
+  const { editRate, deleteRate, announcer } = rates;
+  const every = (perSecond: number, make: () => SampleEdit | null): NodeJS.Timeout | null => {
+    if (perSecond === 0) return null;
+    return setInterval(() => {
+      const made = make();
+      if (made !== null) announcer?.announce(made);
+    }, 1000 / perSecond);
+  };
+  const timers = [every(editRate, () => edits.edit()), every(deleteRate, () => edits.delete())];
+  return () => {
+    announcer?.close();
+    for (const timer of timers) clearInterval(timer ?? undefined);
+  };
+}
+
+async function openAnnouncer(url: string): Promise<Announcer> {
+  const { Announcer: Opened } = await import('./announcer.ts');
+  const { parseAdminTokens } = await import('../config/admin-tokens.ts');
+  const { parseChangesSecrets } = await import('../config/formats.ts');
+  const secret = secretFrom('CHANGES_SECRET', parseChangesSecrets)?.[0] ?? null;
+  const token = secretFrom('ADMIN_TOKEN', parseAdminTokens)?.[0]?.token ?? null;
+  return new Opened({ url, secret, token, onRefused: reportRefusal });
+}
+
+function reportRefusal(status: number, text: string): void {
+  write('stderr', `The gateway refused an announcement (${status}): ${text}\n`);
 }

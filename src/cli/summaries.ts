@@ -5,6 +5,7 @@ export const SUMMARIES = {
   keys: 'create, list and end API keys',
   state: 'back up keys, times set by operators, maintenance and the audit',
   cache: 'show statistics, set times, purge, maintenance',
+  changes: 'show the changes of the store, as they come',
   fleet: 'list the gateway processes that serve together',
   whoami: 'show the name under which the audit records your changes, and the role of your token',
   health: 'exit with 0 if the gateway with this configuration is live, for health checks',

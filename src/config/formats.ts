@@ -112,7 +112,7 @@ export const changesSecrets = codec<readonly string[]>(
 );
 
 /** Throws a ValueProblem, which says what is wrong with which secret and quotes none. */
-function parseChangesSecrets(written: string): string[] {
+export function parseChangesSecrets(written: string): string[] {
   const secrets: string[] = [];
   return readEach(written.split(','), (text, index) => {
     const part = `secret ${index + 1}`;

@@ -353,6 +353,7 @@ export const changesSchema = z.object({
 
 export const fleetSchema = z.object({
   problem: counted.problem,
+  changes: z.object({ last: text.nullable(), inLastHour: number }),
   members: z.array(
     z.object({
       id: text,

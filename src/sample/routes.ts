@@ -9,13 +9,24 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Records by id, valid or not. A record that is missing can be made when it is read. */
+/** Records by id, valid or not. A record that is missing can be made when it is read, unless it was deleted. */
 export class RecordTable extends Map<string, unknown> {
   /** Makes the record of an id that is not in the table; undefined if there is none. */
   make: (id: string) => unknown = () => undefined;
+  readonly #deleted = new Set<string>();
 
   override get(id: string): unknown {
-    return super.get(id) ?? this.make(id);
+    return super.get(id) ?? (this.#deleted.has(id) ? undefined : this.make(id));
+  }
+
+  override set(id: string, record: unknown): this {
+    this.#deleted.delete(id);
+    return super.set(id, record);
+  }
+
+  override delete(id: string): boolean {
+    this.#deleted.add(id);
+    return super.delete(id);
   }
 }
 

@@ -48,6 +48,9 @@ const HELP = {
   evalgate_cache_reads_total: 'Reads through the cache, by outcome and tier of the entry.',
   evalgate_cache_undecryptable_total:
     'Copies in Redis that could not be decrypted and counted as none, by reason: unknown-key (of a key that CACHE_ENCRYPTION_KEYS lacks), altered, unencrypted (stored by a process without keys, or by somebody else).',
+  evalgate_changes_announced_total: 'Changes that the store announced to this process and that were taken.',
+  evalgate_changes_last_announced_timestamp_seconds:
+    'When the store announced a change last, to any process, Unix time; none before the first since the start.',
   evalgate_config_last_reload_successful: '1 if the configuration that was read last is in force, 0 if it was invalid.',
   evalgate_config_last_success_timestamp_seconds: 'When the configuration in force was read, Unix time.',
   evalgate_config_reloads_total:
@@ -261,6 +264,15 @@ export class Metrics {
     this.#one('evalgate_store_down', 'max', isDown);
   }
 
+  /** Adds how many changes the store has announced here, and when to any process; null for none yet. */
+  addChanges(taken: () => number, lastAtMs: () => number | null): void {
+    readCount(this.registry, 'evalgate_changes_announced_total', taken);
+    this.#one('evalgate_changes_last_announced_timestamp_seconds', 'max', () => {
+      const atMs = lastAtMs();
+      return atMs === null ? null : atMs / 1000;
+    });
+  }
+
   /** Adds how the objectives are met, as `read` has it at each scrape. */
   addObjectives(read: () => readonly ObjectiveCounts[]): void {
     const each = (valueOf: (counts: ObjectiveCounts) => number) => (): Samples =>
@@ -373,7 +385,11 @@ export class Metrics {
 
 /** Counts the lines of the log that were dropped, as `read` has them at each scrape. */
 export function countDroppedLines(registry: Registry, read: () => number): void {
-  const name = 'evalgate_log_lines_dropped_total';
+  readCount(registry, 'evalgate_log_lines_dropped_total', read);
+}
+
+/** One without labels that is counted elsewhere, and read at each scrape. */
+function readCount(registry: Registry, name: Name, read: () => number): void {
   const counter = new Counter({
     name,
     help: HELP[name],

@@ -21,12 +21,10 @@ beforeEach(async () => {
   const fleet = await forTest(startFleet(redis.url, { env: { CHANGES_ANNOUNCED: 'true' } }));
   [a, b] = [fleet.here, fleet.there];
   key = await a.issueKey({ perMinute: 100_000, perHour: 100_000 });
-  await vi.waitFor(
-    async () => expect((await announce(['ev_0'])).json).toMatchObject({ reached: 2, processes: 2 }),
-    WITHIN,
-  );
+  await vi.waitUntil(async () => reachSchema.parse((await announce(['ev_0'])).json).processes === 2, WITHIN);
 });
 
+const reachSchema = z.object({ processes: z.number(), repeated: z.boolean() });
 const pageSchema = z.object({
   changes: z.array(z.object({ id: z.string() })),
   cursor: z.string(),
@@ -70,10 +68,7 @@ describe('an announcement at one gateway', () => {
     expect((await announce(['ev_1'], 'msg_1')).json).toMatchObject({ repeated: false });
     expect((await announce(['ev_1'], 'msg_1', b)).json).toMatchObject({ repeated: true, reached: 2 });
     const both = await Promise.all([announce(['ev_2'], 'msg_2', a), announce(['ev_2'], 'msg_2', b)]);
-    expect(both.map(({ json }) => z.object({ repeated: z.boolean() }).parse(json).repeated).toSorted()).toEqual([
-      false,
-      true,
-    ]);
+    expect(both.filter(({ json }) => reachSchema.parse(json).repeated)).toHaveLength(1);
     expect(await idsAfter(cursor)).toEqual(['ev_1', 'ev_2']);
     const [name = ''] = await raw((client) => namesIn(client, 'evalgate:{keys}:announced:msg_1'));
     expect(await raw((client) => client.pttl(name))).toBeGreaterThan(86_000_000);

@@ -162,7 +162,7 @@ export function fleetCommand(): Command {
   return routeCommand(
     texts,
     (routes) => routes.fleet,
-    ({ problem, members }) => {
+    ({ problem, members, changes }) => {
       const rows = members.map(({ id, host, pid, version, startedAt, status, heardMsAgo, clockAheadMs, self }) => {
         const reported = self ? 'now' : `${(heardMsAgo / 1000).toFixed(1)}s ago`;
         const notes = [
@@ -172,7 +172,10 @@ export function fleetCommand(): Command {
         return [host, pid, version, status, startedAt, reported, id, notes.filter((note) => note !== '').join('; ')];
       });
       const table = columns([['HOST', 'PID', 'VERSION', 'STATUS', 'STARTED AT', 'REPORTED', 'ID', ''], ...rows]);
-      return problem === null ? table : `${problem}.\n\n${table}`;
+      const { last, inLastHour } = changes;
+      const announced =
+        last === null ? '' : `\n\nThe store announced a change last at ${last}, and ${inLastHour} in the last hour.`;
+      return `${problem === null ? '' : `${problem}.\n\n`}${table}${announced}`;
     },
   );
 }
