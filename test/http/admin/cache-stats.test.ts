@@ -498,6 +498,7 @@ test('/api/fleet has the process itself, and nothing of the store', async () => 
   >;
   expect(json).toEqual({
     problem: null,
+    changes: { last: null, inLastHour: 0 },
     members: [
       { ...about, pid: process.pid, startedAt: START, status: 'ready', heardMsAgo: 0, clockAheadMs: 0, self: true },
     ],

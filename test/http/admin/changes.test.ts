@@ -2,7 +2,7 @@
 import { Webhook } from 'standardwebhooks';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { messageOf } from '../../support/admin.ts';
+import { messageOf, readinessOf, samplesOf } from '../../support/admin.ts';
 import { type Reply, startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { forTest } from '../../support/opened.ts';
 import { WORKSPACE_A, WORKSPACE_B } from '../../support/records.ts';
@@ -276,4 +276,30 @@ test('operators read on from a cursor, and learn if some are no longer known', a
   });
   expect((await gateway.admin('GET', '/api/changes?after=another.1')).json).toMatchObject({ missing: true });
   expect((await gateway.admin('GET', '/api/changes?after=nothing')).status).toBe(400);
+});
+
+test('readiness, fleet and metrics have the last announcement and the rate', async () => {
+  const announced = await forTest(startTestGateway({ env: { CHANGES_ANNOUNCED: 'true' } }));
+  const before = await readinessOf(announced);
+  expect(before.of('changes')).toMatchObject({
+    status: 'unknown',
+    detail: 'the store has announced nothing since this process started',
+  });
+  await announced.admin('POST', '/api/changes', many(3));
+  announced.clock.advance(1_800_000);
+  await announced.admin('POST', '/api/changes', many(2), { 'webhook-id': 'msg_1' });
+  await announced.admin('POST', '/api/changes', many(2), { 'webhook-id': 'msg_1' });
+  const last = '2026-01-15T12:30:00.000Z';
+  expect((await readinessOf(announced)).of('changes')).toMatchObject({
+    status: 'ok',
+    detail: `the store announced a change last at ${last}, and 5 in the last hour`,
+  });
+  announced.clock.advance(1_800_001);
+  expect((await announced.admin('GET', '/api/fleet')).json).toMatchObject({ changes: { last, inLastHour: 2 } });
+  const samples = await samplesOf(announced, 'evalgate_changes_');
+  expect(samples).toMatchObject({
+    evalgate_changes_announced_total: 5,
+    evalgate_changes_last_announced_timestamp_seconds: Date.parse(last) / 1000,
+  });
+  expect((await readinessOf(gateway)).of('changes')).toBeUndefined();
 });
