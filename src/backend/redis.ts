@@ -1,4 +1,5 @@
 /** One Redis or two, for state and for the cache: the links, the journal in the first, and how all of it is doing. */
+import { unlinkCopiesOf03 } from '../cache/redis/copies-of-0.3.ts';
 import type { Config } from '../config/config.ts';
 import { keptOr, type LoadedConfig } from '../config/load.ts';
 import { Bridge03 } from '../journal/bridge-0.3.ts';
@@ -8,6 +9,7 @@ import { RedisAddressError } from '../redis/address.ts';
 import type { RedisLink } from '../redis/connection.ts';
 import { ConnectivityReport } from '../redis/connectivity.ts';
 import { type InstanceInfo, Instances } from '../redis/instances.ts';
+import { CacheNames } from '../redis/names.ts';
 import { closeLinks, type Links, openLinks, reconnectLinks } from '../redis/links.ts';
 import { redisCommandHook } from '../telemetry/hooks.ts';
 import { Eviction } from '../telemetry/eviction.ts';
@@ -60,7 +62,8 @@ export function openSharedRedis(context: BackendContext, url: string, about: Ins
   warnOfOtherStores({ instances, store, logger, timers });
   const journal = new RedisJournal({ link: state, clock, timers, onLost: () => logger.error(STATE_LOST) });
   const isOldThere = (): boolean => instances.list().some(({ usesJournal }) => !usesJournal);
-  const bridge = new Bridge03({ journal, link: state, isOldThere, clock, timers });
+  const clearCache = (): Promise<void> => unlinkCopiesOf03(cache, new CacheNames(store));
+  const bridge = new Bridge03({ journal, link: state, isOldThere, clearCache, clock, timers });
   const eviction = new Eviction({
     link: state,
     use: isOne ? 'both' : 'state',

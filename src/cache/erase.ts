@@ -14,6 +14,7 @@ import { afterChange } from '../redis/connection.ts';
 import { keysOf, purge, refusedText, type PurgeDependencies, type PurgeResult } from './purge.ts';
 import { isPurged, type PurgeLog, type Tag, type Tagged, tagSchema } from './purge-log.ts';
 import type { ReadThrough } from './read-through.ts';
+import type { SharedCacheAdmin } from './shared-cache.ts';
 
 /** What a process is asked. `after`: the place of the purge in the log, once it is made; null before. */
 export const erasureSchema = z.object({ tag: tagSchema, after: z.int().nullable() });
@@ -96,12 +97,14 @@ function holdsRecord({ tags, kind, entry: { answer } }: StoredEntry, tag: Tag): 
 
 const pageSchema = z.object({ items: z.array(z.object({ _id: z.string() })) });
 
+export interface EraseDependencies extends PurgeDependencies {
+  /** Null for a gateway without Redis. */
+  readonly shared: Pick<SharedCacheAdmin, 'ownersOf' | 'measure' | 'deleteEarlier' | 'isUp'> | null;
+  readonly fleet: Fleet;
+}
+
 /** Erases it. Rejects as `purge` does if the purge is not made, with another error if the proof fails after it. */
-export async function erase(
-  tag: Tag,
-  gone: readonly string[],
-  dependencies: PurgeDependencies & { readonly fleet: Fleet },
-): Promise<Receipt> {
+export async function erase(tag: Tag, gone: readonly string[], dependencies: EraseDependencies): Promise<Receipt> {
   const { fleet } = dependencies;
   const named = gone.length === 0 ? [] : await fleet.known([]);
   const unknownGone = gone.filter((id) => !named.includes(id));
@@ -112,8 +115,7 @@ export async function erase(
   return afterChange(() => prove(tag, gone, { ...dependencies, made, known, before, unknownGone }));
 }
 
-interface Purged extends PurgeDependencies {
-  readonly fleet: Fleet;
+interface Purged extends EraseDependencies {
   readonly made: PurgeResult;
   /** Before the purge: the processes, and what they held. */
   readonly known: readonly string[];
@@ -145,6 +147,10 @@ async function prove(
       },
       { isDeleting: true, first: keysOf(tag) ?? [] },
     )
+    .then(async (found) => {
+      await shared.deleteEarlier();
+      return found;
+    })
     .catch((error: unknown) => {
       problem ??= refusedText(error);
       return null;

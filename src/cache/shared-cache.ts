@@ -144,6 +144,8 @@ export interface SharedCacheAdmin {
   ownersOf(key: string): Promise<readonly string[]>;
   /** How much of it matches. */
   measure(matches: (stored: Tagged) => boolean, pass?: Pass): Promise<Measured>;
+  /** Deletes the copies of an earlier release, which this one never reads. */
+  deleteEarlier(): Promise<void>;
   /** `set`: for whom it is explained; null for nobody. Only looks. */
   inspect(key: string, set: WorkspaceSet | null): Promise<Inspection>;
   inspectFlight(key: string, set: WorkspaceSet): Promise<FlightInspection>;

@@ -10,8 +10,8 @@
  *   the journal). The one that differs from that was changed, and is taken over; if both were, 0.3's is.
  * - A purge or a change of keys by 0.3 becomes an event, once: the script that appends it moves on how far 0.3's were taken
  *   over. An event of 0.4 becomes a purge or a version of 0.3, once, with a name that begins with `0.4-`.
- * - It is over a day after the last process of 0.3 was seen: what 0.3 left in the state Redis is unlinked. To go back after that, set times and
- *   maintenance anew.
+ * - It is over a day after the last process of 0.3 was seen: what 0.3 left is unlinked, in the cache Redis too
+ *   (cache/redis/copies-of-0.3.ts). To go back after that, set times and maintenance anew.
  */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
@@ -22,9 +22,10 @@ import { oneAtATime } from '../redis/connectivity.ts';
 import { channelName, registryKey, taggedKey } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';
 import { parsed } from './events.ts';
-import type { EventOf, TimeOverride } from './journal.ts';
+import type { EventOf } from './journal.ts';
 import type { RedisJournal } from './redis-journal.ts';
 import { STATE_KEY } from './scripts.ts';
+import { canonical, eventOf, fieldsOf, MAINTENANCE, readTimes, type Settings } from './settings-of-0.3.ts';
 
 const HEAD = taggedKey('cache', 'head');
 const PURGES = taggedKey('cache', 'purges');
@@ -39,7 +40,6 @@ const OVER_AFTER_MS = 24 * 60 * 60 * 1000;
 /** 0.3 counts copies from before the purges that are cut off as purged. */
 const KEPT_PURGES = 10_000;
 const OURS = '0.4-';
-const TIMES_PREFIX = 'times:';
 
 /** KEYS: head, purges. ARGV: channel, the position of the event in the journal (history and number), the purge, a new history. */
 const TELL_PURGE = defineScript(
@@ -60,16 +60,22 @@ return 1
 `,
 );
 
-/** KEYS: head, times. ARGV: channel, a version, the maintenance (empty for none), then fields and values; none drops one. */
+/**
+ * KEYS: head, times. ARGV: channel, a version, then 1 (head) or 2 (times), field, the value that is replaced and the one that takes
+ * its place; empty for none. Does nothing if one of them is another by now: 0.3 has changed it meanwhile.
+ */
 const TELL_SETTINGS = defineScript(
   'tellSettingsTo03',
   `
-redis.call('HDEL', KEYS[1], 'maintenance')
-if ARGV[3] ~= '' then redis.call('HSET', KEYS[1], 'maintenance', ARGV[3]) end
+for i = 3, #ARGV, 4 do
+  if (redis.call('HGET', KEYS[tonumber(ARGV[i])], ARGV[i + 1]) or '') ~= ARGV[i + 2] then return 0 end
+end
+redis.call('HDEL', KEYS[1], 'times')
 redis.call('HSET', KEYS[1], 'times', ARGV[2])
-for i = 4, #ARGV, 2 do
-  redis.call('HDEL', KEYS[2], ARGV[i])
-  if ARGV[i + 1] ~= '' then redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 1]) end
+for i = 3, #ARGV, 4 do
+  local key = KEYS[tonumber(ARGV[i])]
+  redis.call('HDEL', key, ARGV[i + 1])
+  if ARGV[i + 3] ~= '' then redis.call('HSET', key, ARGV[i + 1], ARGV[i + 3]) end
 end
 redis.call('PUBLISH', ARGV[1], 'look')
 return 1
@@ -100,14 +106,17 @@ return 1
 `,
 );
 
+const agreedSchema = z.array(z.tuple([z.string(), z.string()]));
 const purgeSchema = z.tuple([z.enum(['soft', 'hard']), z.array(z.string())]);
 
 export interface BridgeOptions {
-  readonly journal: RedisJournal;
+  readonly journal: Pick<RedisJournal, 'on' | 'append' | 'registers' | 'catchUp'>;
   /** To the state Redis. */
   readonly link: RedisLink;
   /** Whether a process of 0.3 runs. */
   readonly isOldThere: () => boolean;
+  /** Unlinks the copies that 0.3 left in the cache Redis. */
+  readonly clearCache: () => Promise<void>;
   readonly clock: Clock;
   readonly timers: Timers;
 }
@@ -119,11 +128,12 @@ interface Both {
   readonly version: string;
   /** Times and maintenance by the names of their fields in the journal's hash, as they are written there. */
   readonly settings: Settings;
+  /** The fields as 0.3 wrote them, maintenance among them. */
+  readonly written: ReadonlyMap<string, string>;
   readonly agreed: Readonly<Record<Agreed, string>>;
   readonly seenAtMs: number | null;
 }
 
-type Settings = ReadonlyMap<string, string>;
 type Agreed = 'purges' | 'keys' | 'settings';
 const BRIDGE_FIELDS = ['bridge:purges', 'bridge:keys', 'bridge:settings', 'bridge:seen'] as const;
 
@@ -230,6 +240,7 @@ export class Bridge03 {
       sequence: Number(sequence),
       version: version ?? '',
       settings: new Map([...readTimes(times), ...(about === '' ? [] : [[MAINTENANCE, about] as const])]),
+      written: new Map([...Object.entries(times), [MAINTENANCE, maintenance]]),
       agreed: { purges, keys, settings },
       seenAtMs,
     };
@@ -237,7 +248,7 @@ export class Bridge03 {
 
   /** Notes when 0.3 was there last, and clears up after it. */
   async #isStillOn({ history, version, seenAtMs }: Both): Promise<boolean> {
-    const { link, isOldThere, clock } = this.#options;
+    const { link, isOldThere, clearCache, clock } = this.#options;
     const nowMs = clock.nowMs();
     const hasLeft = history !== '' || (version !== '' && !version.startsWith(OURS));
     if (isOldThere() || (seenAtMs === null && hasLeft)) {
@@ -249,6 +260,7 @@ export class Bridge03 {
     }
     if (seenAtMs === null) return false;
     if (nowMs - seenAtMs < OVER_AFTER_MS) return true;
+    await clearCache();
     await link.run(async (client) => {
       await client.unlink(...LEFT_BEHIND);
       await client.unlink(VERSION);
@@ -293,8 +305,9 @@ export class Bridge03 {
     await this.#options.journal.append(event, [replaced('keys', version, agreed.keys)]);
   }
 
-  async #compareSettings({ settings, agreed }: Both): Promise<void> {
+  async #compareSettings(both: Both): Promise<void> {
     const { journal } = this.#options;
+    const { settings, agreed } = both;
     const ours: Settings = new Map([...journal.registers()].map(([name, text]) => [name, canonical(name, text)]));
     const last = new Map(agreedSchema.safeParse(parsed(agreed.settings)).data);
     let known = agreed.settings;
@@ -312,20 +325,32 @@ export class Bridge03 {
       else if (!(await journal.append(eventOf(name, old), [replaced('settings', next, known)]))) return;
       known = next;
     }
-    if (changed.length > 0) await this.#tellSettings(changed, settings);
+    if (changed.length > 0) await this.#tellSettings(changed, both);
   }
 
-  /** The next look agrees. */
-  async #tellSettings(changed: readonly string[], settings: Settings): Promise<void> {
+  /**
+   * Writes settings of 0.4 where 0.3 has them; the next look agrees. Neither of these is overwritten:
+   * 1. Another process took over a setting of 0.3, and agreed on it. This one has not heard of the event yet, so its own value
+   *    is the one before. It catches up first.
+   * 2. 0.3 wrote after this look had read. The script changes nothing then, and the next look takes over what 0.3 wrote.
+   */
+  async #tellSettings(changed: readonly string[], { settings, written }: Both): Promise<void> {
     const { journal, link } = this.#options;
+    await journal.catchUp();
     const own = journal.registers();
-    const fields = new Map<string, string>();
+    const args: string[] = [];
     for (const name of changed) {
-      for (const field of writeTimes(name, settings.get(name) ?? '').keys()) fields.set(field, '');
-      for (const [field, value] of writeTimes(name, own.get(name) ?? '')) fields.set(field, value);
+      const [from, to] = [settings.get(name) ?? '', own.get(name) ?? ''];
+      if (canonical(name, to) === from) continue;
+      const wanted = fieldsOf(name, to);
+      for (const field of new Set([...fieldsOf(name, from).keys(), ...wanted.keys()])) {
+        const key = name === MAINTENANCE ? '1' : '2';
+        args.push(key, field, written.get(field) ?? '', wanted.get(field) ?? '');
+      }
     }
-    const args = [this.#channels.state, OURS + randomUUID(), own.get(MAINTENANCE) ?? '', ...[...fields].flat()];
-    await runScript(link, TELL_SETTINGS, { keys: [HEAD, TIMES], args });
+    if (args.length === 0) return;
+    const call = { keys: [HEAD, TIMES], args: [this.#channels.state, OURS + randomUUID(), ...args] };
+    await runScript(link, TELL_SETTINGS, call);
     void this.look();
   }
 
@@ -354,61 +379,4 @@ function replaced(name: Agreed, value: string, known: string) {
 function readPurge(purge: string): readonly [mode: 'soft' | 'hard', tags: readonly string[]] {
   const [mode, tags] = purgeSchema.safeParse(parsed(purge.slice(purge.indexOf(' ') + 1))).data ?? ['hard', ['all']];
   return [mode, tags];
-}
-
-const MAINTENANCE = 'maintenance';
-const overrideSchema = z.object({ name: z.string(), ms: z.number(), untilMs: z.number().nullable() });
-const overridesSchema = z.array(overrideSchema);
-const maintenanceSchema = z.object({ sinceMs: z.number(), untilMs: z.number(), by: z.string() });
-const agreedSchema = z.array(z.tuple([z.string(), z.string()]));
-
-function orderOf({ name, untilMs }: TimeOverride): string {
-  return `${name} ${untilMs === null ? 0 : 1}`;
-}
-
-function readOverrides(text: string): readonly TimeOverride[] {
-  const overrides = overridesSchema.safeParse(parsed(text)).data ?? [];
-  return overrides.toSorted((one, other) => orderOf(one).localeCompare(orderOf(other)));
-}
-
-/** The same setting is the same text, whoever wrote it; empty for none. */
-function canonical(name: string, text: string): string {
-  if (name === MAINTENANCE) {
-    const maintenance = maintenanceSchema.safeParse(parsed(text)).data;
-    return maintenance === undefined ? '' : JSON.stringify(maintenance);
-  }
-  const overrides = readOverrides(text);
-  return overrides.length === 0 ? '' : JSON.stringify(overrides);
-}
-
-function eventOf(name: string, text: string): EventOf<'times'> | EventOf<'maintenance'> {
-  return name === MAINTENANCE
-    ? { kind: 'maintenance', maintenance: maintenanceSchema.safeParse(parsed(text)).data ?? null }
-    : { kind: 'times', class: name.slice(TIMES_PREFIX.length), overrides: readOverrides(text) };
-}
-
-/** The times of 0.3 (`list.freshMs`: milliseconds; `list.freshMs.temporary`: milliseconds and end), as the journal has them. */
-function readTimes(fields: Readonly<Record<string, string>>): Settings {
-  const byName = new Map<string, TimeOverride[]>();
-  for (const [field, value] of Object.entries(fields)) {
-    const [cacheClass = '', name = '', temporary] = field.split('.');
-    const [ms = '', untilMs] = value.split(' ');
-    if (!/^\d+$/.test(ms) || (temporary === undefined) !== (untilMs === undefined)) continue;
-    const override = { name, ms: Number(ms), untilMs: untilMs === undefined ? null : Number(untilMs) };
-    byName.set(TIMES_PREFIX + cacheClass, [...(byName.get(TIMES_PREFIX + cacheClass) ?? []), override]);
-  }
-  return new Map([...byName].map(([name, overrides]) => [name, canonical(name, JSON.stringify(overrides))]));
-}
-
-/** The same the other way round; nothing for maintenance. */
-function writeTimes(setting: string, text: string): ReadonlyMap<string, string> {
-  if (setting === MAINTENANCE) return new Map();
-  const cacheClass = setting.slice(TIMES_PREFIX.length);
-  return new Map(
-    readOverrides(text).map(({ name, ms, untilMs }) =>
-      untilMs === null
-        ? [`${cacheClass}.${name}`, String(ms)]
-        : [`${cacheClass}.${name}.temporary`, `${ms} ${untilMs}`],
-    ),
-  );
 }

@@ -1,5 +1,6 @@
 /** 0.3 and 0.4 over one Redis: what 0.3 writes there and says is in force here, and the other way round. */
 import { afterAll, beforeEach, expect, test } from 'vitest';
+import { identityOf } from '../../src/backend/store.ts';
 import { hashToken } from '../../src/keys/token.ts';
 import { GET_CALL } from '../http/common/endpoints.ts';
 import { connectWhenUp } from '../support/redis/client.ts';
@@ -129,8 +130,13 @@ test('times and maintenance that 0.3 sets and ends are in force at 0.4', async (
 });
 
 test('what is left of 0.3 is unlinked a day after its last process was seen', async () => {
+  const copies = ['a', 'b'].map(
+    (id) => `evalgate:{cache-${identityOf({ url: world.store.url })}-v2%3a%7brubric%3a${id}%7d}`,
+  );
+  for (const name of copies) await raw.hset(name, { meta: '{}', body: '' });
   world.clock.advance(DAY + 120_000);
   await expect.poll(() => raw.exists(HEAD, PURGES, TIMES, VERSION), { timeout: 5000 }).toBe(0);
+  expect(await raw.exists(...copies)).toBe(0);
   await here('POST', '/api/cache/purge', { tags: ['class:rubric'] });
   expect(await raw.exists(HEAD, PURGES)).toBe(0);
 });

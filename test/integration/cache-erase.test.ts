@@ -105,3 +105,14 @@ test('the command prints the receipt, and fails while a process that vanished is
   // It is remembered.
   expect(await erase({ evaluation: subject.id })).toMatchObject({ erased: true });
 });
+
+test('copies that 0.3 left in Redis are gone with any erasure', async () => {
+  const { world, erase, subject } = await start('redis');
+  const client = await world.raw();
+  const [own = ''] = await world.names(`evalgate:{cache-*${subject.id}*}:copy-*`);
+  const entry = own.slice(0, own.indexOf('}:copy-') + 1).replace('-v3%3a', '-v2%3a');
+  const names = ['', ':absent-a', ':lease-a', ':failure-a'].map((part) => entry + part);
+  for (const name of names) await client.set(name, 'of 0.3');
+  expect(await erase({ evaluation: subject.id })).toMatchObject({ erased: true });
+  expect(await client.exists(...names)).toBe(0);
+});

@@ -28,6 +28,7 @@ import type {
   SharedCacheAdmin,
 } from '../shared-cache.ts';
 import type { CacheClass } from '../ttl-policy.ts';
+import { unlinkCopiesOf03 } from './copies-of-0.3.ts';
 import {
   decodeEntry,
   decodeTagged,
@@ -263,6 +264,11 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     if (isDeleting && purges.position.history === history)
       await purges.noteSwept({ upTo: sequence, entries: 0, of: 0 });
     return { entries, bytes, isComplete: true };
+  }
+
+  async deleteEarlier(): Promise<void> {
+    this.#assertUp();
+    await unlinkCopiesOf03(this.#options.cache, this.#options.names);
   }
 
   /** Deletes the copies of these keys that match, negative ones apart. */
