@@ -15,7 +15,7 @@ import { redisCommandHook } from '../telemetry/hooks.ts';
 import { Eviction } from '../telemetry/eviction.ts';
 import type { Reporting } from '../telemetry/open.ts';
 import { RedisHealth, type Siblings, type TrackedRedis } from '../telemetry/redis-health.ts';
-import { warnOfOtherStores, warnOfRedis } from '../telemetry/redis-warnings.ts';
+import { logFailovers, warnOfOtherStores, warnOfRedis } from '../telemetry/redis-warnings.ts';
 import { type Timers, withDeadline } from '../time/timers.ts';
 
 export interface BackendContext {
@@ -57,6 +57,7 @@ export function openSharedRedis(context: BackendContext, url: string, about: Ins
   const links = openLinks({ url, cacheUrl, readFile }, { timeoutMs, onCommand: redisCommandHook(metrics) });
   const { state, cache, isOne } = links;
   warnOfRedis({ state, cache: isOne ? null : cache, hasCacheBudget: config.cache.redisBytes !== null, logger });
+  logFailovers({ links: isOne ? [state] : [state, cache], logger, timers });
   const health = new RedisHealth({ ...reporting, isOne, siblings });
   const instances = new Instances({ link: state, about, atLeast: config.server.workers });
   warnOfOtherStores({ instances, store, logger, timers });

@@ -76,7 +76,7 @@ export class RedisLink extends ConnectionHealth<Connection> {
   readonly values = new ValueLimit();
   readonly #onCommand: RedisLinkOptions['onCommand'];
   readonly #timeoutListeners = new Set<() => void>();
-  readonly #changes = new EventEmitter<{ change: [] }>().setMaxListeners(0);
+  readonly #changes = new EventEmitter<{ change: []; switch: [] }>().setMaxListeners(0);
   readonly #blocking = new Map<BlockingConnection, { readonly name: string; readonly timeoutMs: number }>();
   /** What the connections were opened with, or those that are to take their place. */
   #opening: Opening;
@@ -222,6 +222,11 @@ export class RedisLink extends ConnectionHealth<Connection> {
     return () => this.#changes.off('change', listener);
   }
 
+  /** Calls back when Sentinels announce another primary, or a node has left the Cluster's. */
+  onSwitch(listener: () => void): void {
+    this.#changes.on('switch', listener);
+  }
+
   #reportChange(): void {
     this.#changes.emit('change');
   }
@@ -245,6 +250,7 @@ export class RedisLink extends ConnectionHealth<Connection> {
       connect: sentinelConnections(opening, this.#about()),
       timeoutMs: this.timeoutMs,
       onSwitch: () => {
+        this.#changes.emit('switch');
         this.connection.client.disconnect();
         this.subscriber.reopen();
         for (const blocking of this.#blocking.keys()) blocking.reopen();
@@ -260,7 +266,9 @@ export class RedisLink extends ConnectionHealth<Connection> {
           if (this.connection === connection) this.setDown(reason);
         },
         onNodeLeft: (node) => {
-          if (this.connection === connection) this.subscriber.leave(node);
+          if (this.connection !== connection) return;
+          this.subscriber.leave(node);
+          this.#changes.emit('switch');
         },
         onSilent: (buckets) => {
           if (this.connection !== connection) return;

@@ -298,7 +298,7 @@ export class RedisHealth {
     const finding = refusal?.finding ?? (code === null ? silence : `${silence} (${code})`);
     const consequence = isWaitedFor ? 'not ready until it has answered once' : 'this process goes on by itself';
     const detail = `${finding}: ${consequence}`;
-    const fields = { err: reason };
+    const fields = reasonOf(reason);
     return refusal === null
       ? degraded('Redis does not answer', detail, { fields })
       : refusedBy(refusal, detail, fields);
@@ -315,7 +315,7 @@ export class RedisHealth {
       );
     }
     const share = processes === 1 ? 'as the only process' : `with its share, one of ${processes}`;
-    const fields = { err: this.#quotaFailure?.reason ?? this.#reasonOf('state') };
+    const fields = reasonOf(this.#quotaFailure?.reason ?? this.#reasonOf('state'));
     const message = 'quotas: this process goes on with its share of the limits';
     return degraded(message, `Redis does not decide: this process goes on ${share}`, { fields });
   }
@@ -365,6 +365,13 @@ function refusedBy(refusal: Refusal, detail: string, fields: Readonly<Record<str
   if (kind === 'forbidden') return degraded(`Redis refuses what a gateway needs: ${reply}`, detail, { fields });
   // A Redis that refuses changes answers everything else: it never ceased to answer.
   return degraded(REFUSED[kind], detail, { fields, overMessage: 'Redis takes changes again' });
+}
+
+/** One line of the log: frames of a client's code say nothing of why a server does not answer. */
+function reasonOf(error: unknown): { readonly reason?: string } {
+  const cause = causeOf(error);
+  const reason = replyText(cause) ?? systemCode(cause) ?? (cause instanceof Error ? cause.message : null);
+  return reason === null ? {} : { reason };
 }
 
 function refusesChanges(refusal: Refusal): refusal is Refusal & { readonly kind: 'full' | 'read-only' } {

@@ -1,4 +1,4 @@
-/** Warnings in the log, once per start: of a Redis that does not suit evalgate, and of others that use it too. */
+/** Warnings in the log: once per start of a Redis that does not suit evalgate, and of others that use it too; and of each failover. */
 import type { Logger } from '../log/logger.ts';
 import type { RedisLink } from '../redis/connection.ts';
 import type { Instances } from '../redis/instances.ts';
@@ -47,6 +47,33 @@ function onceUp(link: RedisLink, look: () => Promise<void>): void {
   };
   const end = link.onUp(() => void tryOnce());
   if (link.isUp()) void tryOnce();
+}
+
+export interface FailoverLogOptions {
+  readonly links: readonly Pick<RedisLink, 'role' | 'kind' | 'onSwitch'>[];
+  readonly logger: Pick<Logger, 'warn'>;
+  readonly timers: Timers;
+}
+
+/** Several Sentinels announce one failover, and several nodes may leave in it. */
+const ONE_FAILOVER_MS = 10_000;
+
+/** The addresses of Redis are never in the log, so the line says only that the primary is another one. */
+export function logFailovers({ links, logger, timers }: FailoverLogOptions): void {
+  for (const link of links) {
+    let isLogged = false;
+    link.onSwitch(() => {
+      if (isLogged) return;
+      isLogged = true;
+      timers.after(ONE_FAILOVER_MS, () => {
+        isLogged = false;
+      });
+      const { role, kind } = link;
+      const what =
+        kind === 'cluster' ? 'a node of the Cluster serves no slots any more' : 'the Sentinels name another primary';
+      logger.warn({ role }, `Redis: ${what}; changes of the last moments before may be lost`);
+    });
+  }
 }
 
 export interface OtherStoresOptions {

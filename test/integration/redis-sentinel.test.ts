@@ -120,6 +120,9 @@ test('C8, R5: a primary that freezes is left for the new one, with all that it k
   for (const gateway of [a, b]) {
     await redisIsWell(gateway);
     await vi.waitFor(async () => expect(await use(gateway, key)).toBe(200), FAILOVER);
+    const lines = gateway.logLines.filter((line) => line.includes('Redis: the Sentinels name another primary'));
+    expect(lines).toHaveLength(1);
+    expect(gateway.logLines.filter((line) => line.includes('ConnectionLostError'))).toEqual([]);
   }
   await old.resume();
   const made = await a.issueKey();
