@@ -1,7 +1,7 @@
 /**
  * The way of a miss, on behalf of all readers of one key and one set of workspaces in this process, and by a lease among all
- * processes (C10: one flight per key and set of workspaces): 1. look or lease, 2. call, 3. complete, 4. keep, and tell the
- * other processes what has ended.
+ * processes (C10: one flight per key and set of workspaces): 1. look or lease, 2. call, 3. complete, which also reports to the
+ * other processes what has ended, 4. keep.
  *
  * The set (`flightSet`) is the readers' own, or the workspace of the copy that is renewed. Nothing of another set's flight is
  * ever noticed: no joining, no waking, no failure, no negative entry. So a record of another workspace looks like none (K7a:
@@ -19,6 +19,7 @@
  * - The process dies between Redis and the journal, or the journal cannot be reached: copies in the memory of others are
  *   served until their freshness ends, and then looked for in Redis, where they are gone.
  * - Redis has evicted the note that there is a copy, or was too full to take it: the same.
+ * - Redis answers later than the reader waits for it (R6: 250 ms): the reader is given the answer first.
  */
 import { LRUCache } from 'lru-cache';
 import { withDeadline } from '../time/timers.ts';
@@ -29,7 +30,7 @@ import { adopt, attempt, copyInMemory, type ReadThroughParts } from './copies.ts
 import type { StoredEntry } from './entry.ts';
 import type { LeaseWaitEnd } from './events.ts';
 import { FlightSpans } from './flight-spans.ts';
-import { announceMoved, keep } from './keep.ts';
+import { announceMoved, isRefused, keep } from './keep.ts';
 import { isOfSet, isTelling, reportMisplacedPart } from './part-owner.ts';
 import { type CachedCopy, plan } from './plan.ts';
 import type { FlightView, Tier } from './reader.ts';
@@ -213,11 +214,12 @@ export class Flights {
       const { lease } = claim;
       // 2. Call.
       const { stored } = await this.#call(task, lease, limits);
-      // 3. Complete: in Redis first, so that no process keeps what Redis refuses.
+      // 3. Complete: in Redis first, so that the process keeps nothing that Redis refuses.
       const completing = this.#complete(task, lease, stored);
       const status = await attempt(this.#options.events, 'complete', () => withinWait(task, completing));
       // 4. Keep, in memory.
       const isKept = keep(task, stored, status ?? 'unshared', this.#options);
+      if (status === undefined) void this.#dropIfRefused(task, stored, completing);
       return { served: stored, from: 'store', isKept };
     } catch (error) {
       throw asStoreError(error);
@@ -225,6 +227,12 @@ export class Flights {
       // A turn later: by then each request that waits has taken its part of the memory (`Slot.use`).
       if (reserved.length > 0) setImmediate(() => reserved.forEach((release) => release()));
     }
+  }
+
+  /** Redis has answered too late for the reader: what it refuses leaves memory then. Never rejects. */
+  async #dropIfRefused(task: FetchTask, stored: StoredEntry, completing: Promise<CompletionStatus>): Promise<void> {
+    const status = await completing.catch(() => undefined);
+    if (status !== undefined && isRefused(status)) this.#options.memory.delete(task.request.key, stored);
   }
 
   /**
@@ -359,7 +367,7 @@ export class Flights {
       : await this.#answerTo({ ...task, previous: looked.copy, seenAtMs: looked.seenAtMs });
   }
 
-  /** Also if no reader waits for Redis any more, the other processes are told which copies have ended. */
+  /** Goes on when no reader waits for Redis any more, so that the other processes learn which copies have ended. */
   async #complete({ request: { key } }: FetchTask, lease: Lease, stored: StoredEntry): Promise<CompletionStatus> {
     const { status, ended } = await lease.complete(stored);
     await announceMoved({ key, workspaces: ended, stored }, this.#options);

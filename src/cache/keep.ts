@@ -27,7 +27,7 @@ export function keep<T>(
   const isFound = stored.entry.answer.kind === 'found';
   const ended = isFound ? othersThan(stored.owner, set) : kind === 'list' ? [] : set.ids;
   memory.end(key, ended, stored.entry.requestedAtMs);
-  if (status === 'lost' || status === 'overtaken' || !mayBeKept(purges, stored)) return false;
+  if (isRefused(status) || !mayBeKept(purges, stored)) return false;
   const present = isFound ? memory.peek({ key, owner: stored.owner }) : undefined;
   const isPresentNewer = present !== undefined && isNewer(present, stored, clock.nowMs()) && !isPurged(purges, present);
   const isInMemory = !isPresentNewer && memory.set(key, stored, { set, keyId: reader.keyId });
@@ -54,6 +54,11 @@ async function shareBackfills(entries: readonly Backfill[], keptFor: KeptFor, pa
     if (isTooLate) memory.delete(entry.key, entry.stored);
     await announceMoved({ key: entry.key, workspaces: ended, stored: entry.stored }, parts);
   }
+}
+
+/** Whether the shared cache knows something newer, so that the answer may not stay in memory either. */
+export function isRefused(status: CompletionStatus): boolean {
+  return status === 'lost' || status === 'overtaken';
 }
 
 interface Ended {

@@ -156,10 +156,13 @@ export class MemoryTier {
     }
   }
 
-  /** Drops just that copy, if it is still there. */
+  /** Drops just that copy or negative entry, if it is still there. */
   delete(key: string, stored: StoredEntry): void {
-    const slot = this.#filed.get(key)?.copies.get(stored.owner);
+    const filed = this.#filed.get(key);
+    const slot = filed?.copies.get(stored.owner);
     if (slot?.stored === stored) this.#delete(slot);
+    const negative = filed?.negatives.get(stored.owner);
+    if (negative?.stored === stored) this.#deleteNegative(negative);
   }
 
   /** The copy there: to look at it is no use of it. */

@@ -890,6 +890,21 @@ test('R6: a reader that may not wait for Redis any more is answered by a call of
   expect(seen).toMatchObject({ what: 'New', outcome: 'miss' });
 });
 
+test('R6: what Redis refuses after its reader gave up on Redis does not stay in memory', async () => {
+  const redisWait = new RedisWait(250);
+  const [late] = await readAll([here, { ...aReader(A), redisWait }]);
+  here.shared.isPaused = true;
+  await world.time.advance(LEASE_MS + 1);
+  await readAll([there, aReader(A)]);
+  await world.calls[1]?.found(A, 'Newer');
+  vi.spyOn(redisWait, 'within').mockRejectedValue(new RedisTimeoutError(0));
+  await world.calls[0]?.found(A, 'Older');
+  expect(late?.what).toBe('Older');
+  expect(copyIn(here, A)).toBeUndefined();
+  here.shared.isPaused = false;
+  expect(whats(await readAll([here, aReader(A)]))).toEqual(['Newer']);
+});
+
 test('R6: a refresh that nobody waits for is not bound by how long its reader may wait for Redis', async () => {
   await fill(here, A);
   await world.time.advance(STALE_MS);
