@@ -34,6 +34,7 @@ import {
   withoutBrackets,
 } from './guards.ts';
 import { keyEndpoints, stateEndpoints } from './keys.ts';
+import { SingleFlight } from '../time/single-flight.ts';
 
 /** Requests per address without a valid admin token. */
 const TOKEN_LIMIT = { name: 'admin-tokens', points: 60, windowSeconds: 60 };
@@ -208,19 +209,16 @@ function storeCallsOf(load: StoreLoad): AnswerOf<typeof ROUTES.health>['storeCal
 
 function operationEndpoints({ status, operations: { audit } }: AdminOptions): readonly Endpoint[] {
   const { instances, metrics, config, readiness, stateChanges, storeLoad } = status;
-  let rendering: Promise<Buffer> | null = null;
+  const rendering = new SingleFlight<Buffer>();
   return [
     {
       route: ROUTES.metrics,
       handle: async (ctx) => {
         // It takes milliseconds of CPU, so all who ask in the same turn of the event loop share one.
-        rendering ??= setImmediate()
-          .then(() => metrics.render())
-          .then((text) => Buffer.from(text))
-          .finally(() => {
-            rendering = null;
-          });
-        const text = await rendering;
+        const text = await rendering.join('metrics', async () => {
+          await setImmediate();
+          return Buffer.from(await metrics.render());
+        });
         ctx.set('Content-Type', metrics.contentType);
         ctx.body = text;
       },

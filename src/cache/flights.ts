@@ -22,6 +22,7 @@
  * - Redis answers later than the reader waits for it (R6: 250 ms): the reader is given the answer first.
  */
 import { LRUCache } from 'lru-cache';
+import { SingleFlight } from '../time/single-flight.ts';
 import { withDeadline } from '../time/timers.ts';
 import { unrecorded } from '../tracing/spans.ts';
 import { asStoreError, StoreError } from '../upstream/store-error.ts';
@@ -35,9 +36,9 @@ import { isOfSet, isTelling, reportMisplacedPart } from './part-owner.ts';
 import { type CachedCopy, plan } from './plan.ts';
 import type { FlightView, Tier } from './reader.ts';
 import { type CompletionStatus, fromFailure, type Lease, type Looked, OWN_LEASE, toFailure } from './shared-cache.ts';
-import { type Flight, SingleFlight } from './single-flight.ts';
 import { type Answer, beginStamp, callStore, type FetchTask, foreignAnswer, isOfStore } from './store-call.ts';
 import { OWN_TURN, Turn } from './turn.ts';
+import { type Flight, WaitedFlights } from './waited-flights.ts';
 
 /** How a flight ended, unless it rejects. */
 export interface Landing {
@@ -73,9 +74,9 @@ const LAPSE_MARGIN_MS = 5;
 export class Flights {
   readonly #options: ReadThroughParts;
   /** Looks that are under way: readers who miss at once look together. */
-  readonly #looks = new Map<string, Promise<Turn>>();
+  readonly #looks = new SingleFlight<Turn>();
   /** By key and set. */
-  readonly #underWay: SingleFlight<Landing>;
+  readonly #underWay: WaitedFlights<Landing>;
   /** The flights that have failed, by key and set. */
   readonly #failures = new LRUCache<string, { readonly error: unknown; readonly atMs: number }>({ max: MAX_FAILURES });
   readonly #spans = new FlightSpans();
@@ -84,7 +85,7 @@ export class Flights {
     const { clock, timers, maxWaitMs } = options;
     this.#options = options;
     const late = () => new StoreError('timeout', `the call to the store took longer than ${maxWaitMs} ms`);
-    this.#underWay = new SingleFlight({ clock, timers, timeoutMs: maxWaitMs, late });
+    this.#underWay = new WaitedFlights({ clock, timers, timeoutMs: maxWaitMs, late });
   }
 
   /**
@@ -162,29 +163,20 @@ export class Flights {
     const { kind, key } = request;
     const seenAtMs = seenBy(task, task.previous);
     const name = `${nameOf(task)} ${seenAtMs} ${isLeaseWanted}`;
-    const known = this.#looks.get(name);
-    if (known !== undefined) return known;
-    // Before it asks, so that it notices every end that comes after the answer.
-    const following = sharedCache.follow(key, set);
-    const ask = async (): Promise<Turn> => {
+    return this.#looks.join(name, async () => {
+      // Before it asks, so that it notices every end that comes after the answer.
+      const following = sharedCache.follow(key, set);
       try {
-        const turn = new Turn(
-          await sharedCache.look({ kind, key, set, keyId: reader.keyId, seenAtMs, isLeaseWanted }),
-          following,
-        );
+        const looked = await sharedCache.look({ kind, key, set, keyId: reader.keyId, seenAtMs, isLeaseWanted });
+        const turn = new Turn(looked, following);
         // A reader joins a flight at once.
         setImmediate(() => turn.giveBack());
         return turn;
       } catch (error) {
         following.close();
         throw error;
-      } finally {
-        this.#looks.delete(name);
       }
-    };
-    const look = ask();
-    this.#looks.set(name, look);
-    return look;
+    });
   }
 
   /** For others who may come within a second. A reader who left says nothing of the store, and a maintenance may end now. */

@@ -26,7 +26,7 @@ import {
 import { isPurged } from './purge-log.ts';
 import type { Cache, CacheRead, FlightView, Reader, ReadOutcome } from './reader.ts';
 import type { CacheRequest } from './request.ts';
-import type { Flight } from './single-flight.ts';
+import type { Flight } from './waited-flights.ts';
 
 /** How long a reader waits for the store if there is a copy to serve instead (C3: then it gets the copy). */
 const PATIENCE_MS = 1000;

@@ -16,7 +16,8 @@ const SLICES_PER_TURN = 8;
  * A few slices of one computation are run in each turn that the process's long work takes. API keys take turns, and the
  * computations of one key are run one after another: so what they hold while they run is bounded by the number of keys. Every
  * other turn is that of the key whose computation has had fewest slices so far: so a small one never waits for large ones of
- * other keys, but for one turn of each kind.
+ * other keys, but for one turn of each kind. A `FairQueue` (shares/shares.ts) grants a turn once, for as long as its holder needs;
+ * here a computation gives way after each turn.
  */
 export class SliceQueue {
   /** The jobs of each key, the key whose turn is next first. A key without jobs is not there. */

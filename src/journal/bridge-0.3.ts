@@ -16,9 +16,9 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Clock } from '../time/clock.ts';
+import { oneAtATime } from '../time/single-flight.ts';
 import type { Timers } from '../time/timers.ts';
 import type { RedisLink } from '../redis/connection.ts';
-import { oneAtATime } from '../redis/connectivity.ts';
 import { channelName, registryKey, taggedKey } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';
 import { parsed } from './events.ts';

@@ -18,9 +18,9 @@
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { Clock } from '../time/clock.ts';
+import { oneAtATime } from '../time/single-flight.ts';
 import type { Timers } from '../time/timers.ts';
 import { afterChange, type RedisLink } from '../redis/connection.ts';
-import { oneAtATime } from '../redis/connectivity.ts';
 import type { BlockingConnection } from '../redis/blocking-connection.ts';
 import { refusalOf } from '../redis/refusal.ts';
 import { type RedisScript, runScript, type ScriptCall } from '../redis/script.ts';

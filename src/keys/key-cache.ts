@@ -4,6 +4,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import type { Connectivity } from '../redis/connectivity.ts';
+import { SingleFlight } from '../time/single-flight.ts';
 import type { ApiKey, KeyHash } from './key.ts';
 
 export interface KeyCacheOptions {
@@ -36,7 +37,7 @@ export class KeyCache {
   readonly #options: KeyCacheOptions;
   readonly #issued = new LRUCache<KeyHash, Copy>({ max: MAX_KEYS });
   readonly #unknown = new LRUCache<KeyHash, Copy>({ max: MAX_KEYS });
-  readonly #loads = new Map<KeyHash, Promise<ApiKey | null>>();
+  readonly #loads = new SingleFlight<ApiKey | null>();
   /** Copies of older generations may be out of date. */
   #generation = 0;
 
@@ -64,21 +65,13 @@ export class KeyCache {
 
   /** Asks the source. Callers at the same time share one look-up. Rejects as the source does. */
   load(hash: KeyHash): Promise<ApiKey | null> {
-    const current = this.#loads.get(hash);
-    if (current !== undefined) return current;
-    const askedAtMs = this.#options.nowMs();
-    const load = this.#options
-      .ask(hash)
-      .then((key) => {
-        // If the key changed meanwhile, the answer may be from before: its waiters asked before too, nobody else gets it.
-        if (this.#loads.get(hash) === load) this.#set(hash, key, askedAtMs);
-        return key;
-      })
-      .finally(() => {
-        if (this.#loads.get(hash) === load) this.#loads.delete(hash);
-      });
-    this.#loads.set(hash, load);
-    return load;
+    return this.#loads.join(hash, async (isCurrent) => {
+      const askedAtMs = this.#options.nowMs();
+      const key = await this.#options.ask(hash);
+      // If the key changed meanwhile, the answer may be from before: its waiters asked before too, nobody else gets it.
+      if (isCurrent()) this.#set(hash, key, askedAtMs);
+      return key;
+    });
   }
 
   /** The copy of an issued key if it was confirmed within the grace: for a caller that asked the source in vain. */
@@ -91,13 +84,13 @@ export class KeyCache {
   delete(hash: KeyHash): void {
     this.#issued.delete(hash);
     this.#unknown.delete(hash);
-    this.#loads.delete(hash);
+    this.#loads.forget(hash);
   }
 
   /** After missed changes: each key is confirmed before it is used again, unless the source was asked in vain. */
   markStale(): void {
     this.#generation += 1;
-    this.#loads.clear();
+    this.#loads.forgetAll();
   }
 
   #set(hash: KeyHash, key: ApiKey | null, confirmedAtMs: number): void {

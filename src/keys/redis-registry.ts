@@ -13,8 +13,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { RedisJournal } from '../journal/redis-journal.ts';
 import type { RedisCommands, RedisLink } from '../redis/connection.ts';
-import { type Connectivity, oneAtATime } from '../redis/connectivity.ts';
+import type { Connectivity } from '../redis/connectivity.ts';
 import { registryKey } from '../redis/names.ts';
+import { oneAtATime } from '../time/single-flight.ts';
 import type { Timers } from '../time/timers.ts';
 import { redisSpan } from '../tracing/spans.ts';
 import { type ApiKey, type KeyHash, RegistryUnavailableError } from './key.ts';

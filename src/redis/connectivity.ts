@@ -89,28 +89,3 @@ export class ConnectivityReport {
     if (!isSame) this.#options.onChange(now, reason);
   }
 }
-
-/**
- * The same function, of which one call runs at a time: a call meanwhile gets one more run after it, together with all other
- * calls of that time. So each call is followed by a whole run that began after it. Rejects as the run does.
- */
-export function oneAtATime(run: () => Promise<void>): () => Promise<void> {
-  let running: Promise<void> | null = null;
-  let next: Promise<void> | null = null;
-  const call = (): Promise<void> => {
-    if (running === null) {
-      running = run().finally(() => {
-        running = null;
-      });
-      return running;
-    }
-    next ??= running
-      .catch(() => undefined)
-      .then(() => {
-        next = null;
-        return call();
-      });
-    return next;
-  };
-  return call;
-}

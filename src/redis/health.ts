@@ -7,6 +7,7 @@
 import { EventEmitter } from 'node:events';
 import type { Redis } from 'ioredis';
 import { ConnectionLostError, HandshakeError, RedisTimeoutError, replyCode } from './errors.ts';
+import { SingleFlight } from '../time/single-flight.ts';
 
 /** While Redis answers. Each answer puts the next probe off, so a connection in use is not probed. */
 const PROBE_EVERY_MS = 1000;
@@ -47,7 +48,7 @@ export class ConnectionHealth<C extends FollowedConnection = FollowedConnection>
   /** Unknown until Redis answers, or fails to, for the first time. */
   #state: 'unknown' | 'up' | 'down' = 'unknown';
   #timer: NodeJS.Timeout | undefined;
-  #probing: Promise<void> | null = null;
+  readonly #probing = new SingleFlight<void>();
   /** Null once it has answered: the next loss of the connection then says only that. */
   #downReason: Error | null = new ConnectionLostError('Redis did not answer yet.');
 
@@ -84,14 +85,13 @@ export class ConnectionHealth<C extends FollowedConnection = FollowedConnection>
 
   /** Resolves if Redis answers; rejects if it does not, in bounded time. Calls at the same time share one probe. */
   ping(): Promise<void> {
-    if (this.#probing !== null) return this.#probing;
-    const probing = this.#probe().finally(() => {
-      if (this.#probing !== probing) return;
-      this.#probing = null;
-      this.#probeLater();
+    return this.#probing.join('probe', async (isCurrent) => {
+      try {
+        await this.#probe();
+      } finally {
+        if (isCurrent()) this.#probeLater();
+      }
     });
-    this.#probing = probing;
-    return probing;
   }
 
   /** Opens a connection, and a new one whenever it ends. `open` gets the number of connections since Redis last answered. */
@@ -151,7 +151,7 @@ export class ConnectionHealth<C extends FollowedConnection = FollowedConnection>
     clearTimeout(this.#opening);
     this.#connection = connection;
     // A probe of the connection before says nothing of this one, and may wait for its answer in vain.
-    this.#probing = null;
+    this.#probing.forgetAll();
     this.#probeLater();
     const isFollowed = (): boolean => this.#isFollowed(connection);
     let wasReady = client.status === 'ready';

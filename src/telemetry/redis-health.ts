@@ -15,6 +15,7 @@ import { degraded, type DependencyState, type Health } from './health.ts';
 import type { Eviction } from './eviction.ts';
 import { keysState } from './key-health.ts';
 import { systemCode } from '../log/error.ts';
+import { SingleFlight } from '../time/single-flight.ts';
 
 /** So many logs of quotas are named in `/readyz`. */
 const NAMED_LOGS = 3;
@@ -78,8 +79,8 @@ export class RedisHealth {
   /** Why no new answers are stored in the cache Redis; null if they are. */
   #excess: BudgetExcess | null = null;
   #links: readonly TrackedLink[] = [];
-  /** Under way: the gauges of one scrape share it. */
-  #memory: Promise<readonly RedisMemory[]> | null = null;
+  /** The gauges of one scrape share it. */
+  readonly #memory = new SingleFlight<readonly RedisMemory[]>();
 
   constructor(options: RedisHealthOptions) {
     this.#options = options;
@@ -204,13 +205,11 @@ export class RedisHealth {
 
   /** Asks Redis, within the time of a command; nothing of one that is down or does not answer. Never rejects. */
   memory(): Promise<readonly RedisMemory[]> {
-    const up = this.#links.filter((link) => link.isUp());
-    this.#memory ??= Promise.all(up.map((link) => readRedisMemory(link).catch(() => null)))
-      .then((all) => all.filter((memory) => memory !== null))
-      .finally(() => {
-        this.#memory = null;
-      });
-    return this.#memory;
+    return this.#memory.join('memory', async () => {
+      const up = this.#links.filter((link) => link.isUp());
+      const all = await Promise.all(up.map((link) => readRedisMemory(link).catch(() => null)));
+      return all.filter((memory) => memory !== null);
+    });
   }
 
   /** Whether one server has both roles, by one address or by two; null while that is not known. */

@@ -67,7 +67,10 @@ export function createYield(): () => Promise<void> {
 /** So many go on in one turn of the event loop; each writes some of a response, which takes a tenth of a millisecond. */
 const BATCH = 50;
 
-/** For many who have waited for the same thing: they go on in batches, each in a turn of its own. */
+/**
+ * For many who have waited for the same thing: they go on in batches, each in a turn of its own. All want the same, so nobody has
+ * to be fair here, as a `FairQueue` is.
+ */
 export class Batches {
   #inBatch = 0;
   #turn: Promise<void> = Promise.resolve();

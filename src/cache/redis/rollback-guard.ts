@@ -22,6 +22,7 @@ import type { RedisLink } from '../../redis/connection.ts';
 import { endingCountKeys } from '../../redis/names.ts';
 import { defineScript, runScript } from '../../redis/script.ts';
 import type { Clock } from '../../time/clock.ts';
+import { SingleFlight } from '../../time/single-flight.ts';
 
 const PROOF_HOLDS_MS = 900;
 
@@ -69,7 +70,7 @@ export class RollbackGuard {
   #provenAtMs = Number.NEGATIVE_INFINITY;
   /** How often a connection was lost, or may have been. */
   #doubts = 0;
-  #comparing: Promise<void> | null = null;
+  readonly #comparing = new SingleFlight<void>();
 
   constructor(options: RollbackGuardOptions) {
     const { cache, journal, isOne, store } = options;
@@ -97,10 +98,7 @@ export class RollbackGuard {
   /** Called before each look. Null if it was compared just now; else resolves once it is, or rejects if that failed. */
   prove(): Promise<void> | null {
     if (this.#keys.length === 0 || this.#nowMs() - this.#provenAtMs <= PROOF_HOLDS_MS) return null;
-    this.#comparing ??= this.#compare().finally(() => {
-      this.#comparing = null;
-    });
-    return this.#comparing;
+    return this.#comparing.join('compare', () => this.#compare());
   }
 
   /**

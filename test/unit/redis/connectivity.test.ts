@@ -1,8 +1,7 @@
-/** How a process reports what it can know of a Redis, and one call at a time. */
+/** How a process reports what it can know of a Redis. */
 import { EventEmitter } from 'node:events';
-import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { type Connectivity, ConnectivityReport, oneAtATime } from '../../../src/redis/connectivity.ts';
+import { type Connectivity, ConnectivityReport } from '../../../src/redis/connectivity.ts';
 import { FakeTime } from '../../support/flight-world.ts';
 
 class ReplyError extends Error {
@@ -94,25 +93,4 @@ test('a closed report looks no more, listens to nothing and reports nothing', as
   world.setUp(false);
   await world.time.advance(5000);
   expect([world.changes, world.listeners]).toEqual([['connected'], 0]);
-});
-
-test('calls while one runs get one run after it, which begins after all of them', async () => {
-  const [begun, ends]: [string[], (() => void)[]] = [[], []];
-  let asked = 0;
-  const call = oneAtATime(() => {
-    begun.push(`after ${asked} calls`);
-    return new Promise((resolve) => void ends.push(resolve));
-  });
-  const ask = (): Promise<void> => {
-    asked += 1;
-    return call();
-  };
-  const [first, second, third] = [ask(), ask(), ask()];
-  ends[0]?.();
-  await first;
-  await setImmediate();
-  expect(begun).toEqual(['after 1 calls', 'after 3 calls']);
-  ends[1]?.();
-  await Promise.all([second, third]);
-  expect(begun).toHaveLength(2);
 });

@@ -1,6 +1,7 @@
 /**
  * One flight per name: a caller that comes while it is under way waits for it. One deadline ends it for all of them, and its
- * signal aborts at that deadline, or once nobody waits any more.
+ * signal aborts at that deadline, or once nobody waits any more. That, and who waits, is what a `SingleFlight` (time/single-flight.ts)
+ * does not know, and no other user of one needs.
  */
 import type { Clock } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
@@ -18,7 +19,7 @@ export interface Flight<T> {
   readonly signal: AbortSignal;
 }
 
-export interface SingleFlightOptions {
+export interface WaitedFlightsOptions {
   readonly clock: Clock;
   readonly timers: Timers;
   /** How long a flight may take. */
@@ -33,11 +34,11 @@ export interface SingleFlightOptions {
  */
 type Run<T> = (signal: AbortSignal, lateness: Promise<never>, waiting: () => number) => Promise<T>;
 
-export class SingleFlight<T> {
-  readonly #options: SingleFlightOptions;
+export class WaitedFlights<T> {
+  readonly #options: WaitedFlightsOptions;
   readonly #underWay = new Map<string, UnderWay<T>>();
 
-  constructor(options: SingleFlightOptions) {
+  constructor(options: WaitedFlightsOptions) {
     this.#options = options;
   }
 
