@@ -1,33 +1,244 @@
-/** Changes of records in the store: each is an event of the journal, by which every process renews what is from before it. */
+/**
+ * Changes of records in the store. The store announces them, or its answers show them: another digest of a call than the last
+ * answer had (C11: a part is never older than the change that its reader has seen). Each is an event of the journal; by it every
+ * process renews what is from before it, once that is read (change-table.ts). An answer that shows a change leaves only after the
+ * journal has the event, and is not shared before.
+ *
+ * That fails as follows:
+ * - The journal does not take the event: the change is in force in this process alone. The next answer shows it again.
+ * - What was seen last is not known, because Redis has evicted it, or does not answer and memory has no copy of the evaluation:
+ *   a change goes unnoticed, and the parts go by their times.
+ */
+import { LRUCache } from 'lru-cache';
 import type { Changed, EventOf, Journal, RecordChange } from '../journal/journal.ts';
 import type { Clock } from '../time/clock.ts';
+import type { Address, WorkspaceSet } from './address.ts';
+import { digestOf, type Judgement, judge, type LastSeen } from './digest.ts';
+import { type StoredEntry, stampOf } from './entry.ts';
+import type { MemoryTier } from './memory-tier.ts';
+import type { PurgeLog } from './purge-log.ts';
+import { type CacheRequest, idIn, keysOfEvaluation, recordRequest } from './request.ts';
+import type { SeenCalls } from './seen-calls.ts';
 
 /** What the store says of a change. */
 export type AnnouncedChange = Omit<RecordChange, 'shown'>;
 
+/** The kinds that belong to an evaluation, itself first. */
+export const EVALUATION_KINDS = ['evaluation', 'transcript', 'scorecard', 'dealInsights'] as const;
+
 export interface ChangesOptions {
-  readonly journal: Pick<Journal, 'append'>;
+  readonly journal: Pick<Journal, 'append' | 'position'>;
+  readonly purges: Pick<PurgeLog, 'forgetOld' | 'changes'>;
+  readonly seenCalls: SeenCalls;
+  readonly memory: Pick<MemoryTier, 'peek' | 'inspect'>;
+  /** Whose copies of a key the shared cache has. May reject. */
+  readonly ownersOf: (key: string) => Promise<readonly string[]>;
   readonly clock: Pick<Clock, 'nowMs'>;
+  /** Something was asked of Redis in vain. */
+  readonly onFailed: (operation: 'seen' | 'changes', error: unknown) => void;
 }
+
+/** What is known of the calls of a request, by workspace and key, as far as it was asked for. */
+export type LookUp = Promise<ReadonlyMap<string, LastSeen | null>>;
+
+/** Whose answer it is: of which request, for which readers. */
+interface Asked<T> {
+  readonly request: CacheRequest<T>;
+  readonly set: WorkspaceSet;
+}
+
+/** One call in an answer, compared with what was seen of it last. */
+interface Compared extends Judgement {
+  readonly id: string;
+  readonly address: Address;
+  readonly digest: string;
+  readonly isFirst: boolean;
+}
+
+/** Unstable calls that are remembered by name. */
+const MAX_UNSTABLE = 1000;
 
 export class Changes {
   readonly #options: ChangesOptions;
+  /** By id. */
+  readonly #unstable = new LRUCache<string, true>({ max: MAX_UNSTABLE });
 
   constructor(options: ChangesOptions) {
     this.#options = options;
   }
 
+  /** The calls of the last answers here that differ again and again: their parts go by their times. */
+  unstable(): readonly string[] {
+    return [...this.#unstable.keys()];
+  }
+
   /**
    * Makes the event of announced changes, and resolves with what `append` makes of it: it appends the event to the journal, and
-   * perhaps more in the same step. Rejects as that does.
+   * perhaps more in the same step. An id that was never shown in the workspace counts as created. Rejects as `append` does.
    */
   async announce<T>(
     mode: Changed['mode'],
     changes: readonly AnnouncedChange[],
     append: (event: EventOf<'changes'>) => Promise<T>,
   ): Promise<T> {
-    const { clock } = this.#options;
-    const announced = changes.map((change) => ({ ...change, shown: null }));
-    return append({ kind: 'changes', mode, isAnnounced: true, atMs: clock.nowMs(), changes: announced });
+    const { purges, clock } = this.#options;
+    const announced = await Promise.all(
+      changes.map(async (change) => ({
+        ...change,
+        isCreated: change.isCreated || (!change.isDeleted && !(await this.#wasShown(change))),
+        shown: null,
+      })),
+    );
+    const listed = announced.filter(
+      ({ isCreated, isDeleted, previousWorkspace, kinds }) =>
+        isCreated || isDeleted || previousWorkspace !== null || kinds.includes('evaluation'),
+    );
+    const lists = new Set(
+      listed.flatMap(({ workspace, previousWorkspace }) => [workspace, previousWorkspace ?? workspace]),
+    );
+    await purges.forgetOld();
+    const about = { mode, isAnnounced: true, atMs: clock.nowMs() };
+    return await append({ kind: 'changes', ...about, changes: announced, lists: [...lists] });
   }
+
+  /** Asks what was seen last of the evaluation that is asked for, while the store is asked; null for any other request. */
+  lookUp({ request, set }: Asked<unknown>): LookUp | null {
+    if (request.kind !== 'evaluation') return null;
+    return this.#read(set.ids.map((owner) => ({ key: request.key, owner })));
+  }
+
+  /**
+   * Compares the calls that the answer shows with what was seen of them last. Resolves once their changes are in the journal and
+   * in force here, or in force here alone. `within` bounds the wait for Redis. Never rejects.
+   */
+  async compare<T>(
+    asked: Asked<T>,
+    stored: StoredEntry<T>,
+    lookUp: LookUp | null,
+    within: <R>(answer: Promise<R>) => Promise<R>,
+  ): Promise<void> {
+    const { purges, seenCalls, onFailed } = this.#options;
+    const { answer } = stored.entry;
+    purges.changes.noteAnswer(stored);
+    if (answer.kind === 'absent') return await this.#compareAbsent(asked, stored, lookUp, within);
+    const shown = asked.request.evaluations(answer.record).map((record) => {
+      const { _id: id, workspaceId: owner } = record;
+      return { id, address: { key: recordRequest('evaluation', id).key, owner }, digest: digestOf(record) };
+    });
+    if (shown.length === 0) return;
+    const known = await within(lookUp ?? this.#read(shown.map(({ address }) => address))).catch(() => NOTHING);
+    const compared = shown.map((one): Compared => {
+      const lastSeen = known.get(nameOf(one.address)) ?? this.#copied(one.address);
+      const announced = purges.changes.lastAnnounced(`evaluation:${one.id}`, one.address.owner, 'evaluation');
+      return { ...one, ...judge(lastSeen, one.digest, stampOf(stored), announced), isFirst: lastSeen === null };
+    });
+    for (const { id, isUnstable } of compared) {
+      if (isUnstable) this.#unstable.set(id, true);
+      else this.#unstable.delete(id);
+    }
+    const changed = compared.filter(({ isChanged }) => isChanged);
+    const isTaken = changed.length === 0 || (await this.#found(changed, stored, within));
+    const sightings = compared.flatMap(({ address, seen, isChanged, isFirst }) =>
+      seen === null || (isChanged && !isTaken) ? [] : [{ address, seen, isFirst }],
+    );
+    if (sightings.length > 0) seenCalls.write(sightings).catch((error: unknown) => onFailed('seen', error));
+  }
+
+  /** A call that was there, and is there no more. */
+  async #compareAbsent<T>(
+    { request, set }: Asked<T>,
+    stored: StoredEntry<T>,
+    lookUp: LookUp | null,
+    within: <R>(answer: Promise<R>) => Promise<R>,
+  ): Promise<void> {
+    if (lookUp === null) return;
+    const known = await within(lookUp).catch(() => NOTHING);
+    const gone = set.ids
+      .map((owner) => ({ key: request.key, owner }))
+      .filter((address) => (known.get(nameOf(address)) ?? this.#copied(address)) !== null);
+    if (gone.length === 0) return;
+    const id = idIn('evaluation', request.key);
+    const isTaken = await this.#found(
+      gone.map((address) => ({ id, address, digest: GONE })),
+      stored,
+      within,
+    );
+    const { seenCalls, onFailed } = this.#options;
+    if (isTaken) seenCalls.forget(gone).catch((error: unknown) => onFailed('seen', error));
+  }
+
+  /** False if the journal did not take them: then they are in force here alone. */
+  async #found<T>(
+    changed: readonly Pick<Compared, 'id' | 'address' | 'digest'>[],
+    { entry: { requestedAtMs } }: StoredEntry<T>,
+    within: <R>(answer: Promise<R>) => Promise<R>,
+  ): Promise<boolean> {
+    const { journal, purges, clock, onFailed } = this.#options;
+    const changes = changed.map(({ id, address, digest }) => ({
+      tag: `evaluation:${id}`,
+      workspace: address.owner,
+      kinds: EVALUATION_KINDS,
+      isCreated: false,
+      isDeleted: digest === GONE,
+      previousWorkspace: null,
+      etags: {},
+      shown: { digest, requestedAtMs },
+    }));
+    try {
+      await purges.forgetOld();
+      const about = { mode: 'soft', isAnnounced: false, atMs: clock.nowMs() } as const;
+      await within(journal.append({ kind: 'changes', ...about, changes, lists: [] }));
+      return true;
+    } catch (error) {
+      purges.changes.applyHere({ changes }, journal.position.sequence, clock.nowMs());
+      onFailed('changes', error);
+      return false;
+    }
+  }
+
+  async #read(addresses: readonly Address[]): LookUp {
+    try {
+      const seen = await this.#options.seenCalls.read(addresses);
+      return new Map(addresses.map((address, index) => [nameOf(address), seen[index] ?? null]));
+    } catch (error) {
+      this.#options.onFailed('seen', error);
+      return NOTHING;
+    }
+  }
+
+  /** What the copy in memory shows: for a call that is not known otherwise. */
+  #copied(address: Address): LastSeen | null {
+    const copy = this.#options.memory.peek(address);
+    if (copy === undefined || copy.entry.answer.kind === 'absent') return null;
+    const [record] = recordRequest('evaluation', '').evaluations(copy.entry.answer.record);
+    if (record === undefined) return null;
+    const { requestedAtMs, position } = stampOf(copy);
+    return { digest: digestOf(record), differed: 0, requestedAtMs, position, announced: 0 };
+  }
+
+  /** Whether a copy, or an answer that was seen, has shown the id in that workspace. If Redis can't say so, it counts as shown. */
+  async #wasShown({ tag, workspace }: AnnouncedChange): Promise<boolean> {
+    const id = /^evaluation:(.*)$/.exec(tag)?.[1];
+    if (id === undefined) return true;
+    const { memory, ownersOf, seenCalls, onFailed } = this.#options;
+    const keys = keysOfEvaluation(id);
+    if (keys.some((key) => memory.peek({ key, owner: workspace }) !== undefined)) return true;
+    try {
+      const { key } = recordRequest('evaluation', id);
+      const [seen] = await seenCalls.read([{ key, owner: workspace }]);
+      if (seen !== null && seen !== undefined) return true;
+      return (await Promise.all(keys.map(ownersOf))).some((owners) => owners.includes(workspace));
+    } catch (error) {
+      onFailed('seen', error);
+      return true;
+    }
+  }
+}
+
+const NOTHING: ReadonlyMap<string, LastSeen | null> = new Map();
+/** In place of the digest of a call that is gone. */
+const GONE = '';
+
+function nameOf({ key, owner }: Address): string {
+  return `${key} ${owner}`;
 }

@@ -5,6 +5,7 @@ import type { MaintenanceWatch } from '../upstream/maintenance.ts';
 import type { Fetch } from '../upstream/store.ts';
 import type { WorkspaceSet } from './address.ts';
 import { isOfKind, type StoredEntry } from './entry.ts';
+import type { Changes } from './changes.ts';
 import type { CacheListener } from './events.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import { type CachedCopy, freshnessOf, type FreshnessPolicy, isNewer } from './plan.ts';
@@ -23,6 +24,7 @@ export interface ReadThroughParts {
   readonly announceMoved: (moved: Moved) => Promise<unknown>;
   readonly ttl: Pick<TtlPolicy, 'of'>;
   readonly purges: PurgeLog;
+  readonly changes: Pick<Changes, 'lookUp' | 'compare'>;
   /** While it is on, no call to the store is begun. */
   readonly maintenance: MaintenanceWatch;
   readonly clock: Clock;
@@ -46,7 +48,7 @@ export function copyInMemory<T>(
   { request, set, reader }: CopiesFor<T>,
   parts: Pick<ReadThroughParts, 'memory' | 'ttl' | 'purges' | 'clock'>,
 ): CachedCopy<T> | null {
-  return assess(request, parts.memory.find(request, { set, keyId: reader.keyId }), 'memory', parts);
+  return assess({ request, set }, parts.memory.find(request, { set, keyId: reader.keyId }), 'memory', parts);
 }
 
 /** An answer that was found in the shared cache. Keeps it in memory if it is newer than what is there. */
@@ -58,18 +60,18 @@ export function adopt<T>(
   const { memory, clock } = parts;
   const keptFor = { set, keyId: reader.keyId };
   if (isNewer(answer, memory.find(request, keptFor), clock.nowMs())) memory.set(request.key, answer, keptFor);
-  return assess(request, answer, 'redis', parts);
+  return assess({ request, set }, answer, 'redis', parts);
 }
 
-/** The entry with its freshness now; null for one that is no answer to the request. */
+/** The entry with its freshness now; null for one that is no answer to the request. `set`: null if it is not known who reads. */
 export function assess<T>(
-  request: CacheRequest<T>,
+  { request, set }: { readonly request: CacheRequest<T>; readonly set: WorkspaceSet | null },
   stored: StoredEntry | null,
   tier: Tier,
   policy: FreshnessPolicy & { readonly clock: Clock },
 ): CachedCopy<T> | null {
   if (stored === null || !isOfKind(request, stored)) return null;
-  return { stored, tier, ...freshnessOf(request.keyHash, stored, policy, policy.clock.nowMs()) };
+  return { stored, tier, ...freshnessOf(request.keyHash, stored, policy, policy.clock.nowMs(), set?.ids) };
 }
 
 /** Undefined if the shared cache, or the journal, fails: that is reported, and never a reader's trouble. */

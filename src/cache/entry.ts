@@ -99,7 +99,11 @@ export interface StoredEntry<T = unknown> extends Tagged, Pick<FetchStamp, 'rece
   /** Whose it is (`Address`). */
   readonly owner: string;
   readonly entry: Entry<T>;
+  /** Set once a change is forgotten that it is from before: the store has announced it, or an answer has shown it. */
+  changed?: ChangeOrigin;
 }
+
+export type ChangeOrigin = 'announced' | 'shown';
 
 export interface Keyed {
   readonly key: string;

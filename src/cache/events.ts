@@ -13,11 +13,12 @@ import type { CacheClass } from './ttl-policy.ts';
  * - `expired`: there is a copy, past the time in which it is served without asking: `usable-on-error` or `unusable`
  * - `evicted`: there was a copy, and it had to make room
  * - `purged`: there is a copy from before a purge
+ * - `changed`: there is a copy from before a change of the record
  * - `not-cacheable`: all TTLs of the class are 0
  *
  * The values are labels of a public metric.
  */
-export type MissReason = 'never-seen' | 'expired' | 'evicted' | 'purged' | 'not-cacheable';
+export type MissReason = 'never-seen' | 'expired' | 'evicted' | 'purged' | 'changed' | 'not-cacheable';
 
 export interface ReadReport {
   readonly class: CacheClass;

@@ -4,7 +4,7 @@ import type { Clock } from '../time/clock.ts';
 import type { Maintenance, MaintenanceWatch } from '../upstream/maintenance.ts';
 import { workspaceSetOf, type WorkspaceSet } from './address.ts';
 import { assess } from './copies.ts';
-import { classOf, isFor, isOfKind } from './entry.ts';
+import { type ChangeOrigin, classOf, isFor, isOfKind, type StoredEntry } from './entry.ts';
 import type { MissReason, ReadReport } from './events.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import {
@@ -20,6 +20,7 @@ import {
   type Plan,
   plan,
 } from './plan.ts';
+import type { PurgeLog } from './purge-log.ts';
 import type { FlightView } from './reader.ts';
 import { type CacheRequest, hash32 } from './request.ts';
 import type { FlightInspection, Inspected, Inspection, KeptCopy, SharedCacheAdmin } from './shared-cache.ts';
@@ -41,6 +42,7 @@ export type Resolution =
   | { readonly kind: 'reader-needed' };
 
 export interface ExplainParts extends FreshnessPolicy {
+  readonly purges: Pick<PurgeLog, 'since' | 'changeOf' | 'isAnnouncedSince'>;
   readonly memory: Pick<MemoryTier, 'inspect' | 'droppedFor'>;
   /** Null for a gateway that is alone. */
   readonly shared: Pick<SharedCacheAdmin, 'inspect' | 'inspectFlight'> | null;
@@ -66,9 +68,9 @@ export async function explain(
   const shared = await inspectShared(key, reader.set, parts.shared);
   const look = () => {
     const local = memory.inspect(key, reader.set);
-    const inMemory = assess(request, newestOf(local, reader)?.stored ?? null, 'memory', parts);
+    const inMemory = assess(reader, newestOf(local, reader)?.stored ?? null, 'memory', parts);
     // Freshness is that of this moment.
-    const inRedis = assess(request, newestOf(shared, reader)?.stored ?? null, 'redis', parts);
+    const inRedis = assess(reader, newestOf(shared, reader)?.stored ?? null, 'redis', parts);
     const maintenance = parts.maintenance.current();
     return { local, inRedis, maintenance, next: planOf(inMemory, inRedis, maintenance) };
   };
@@ -80,8 +82,8 @@ export async function explain(
   const dropped = memory.droppedFor(key);
   const lastMiss = lastMissOf(key);
   const previous = 'copy' in next ? next.copy : next.previous;
-  const own = shown(newestOf(local, reader), request, parts);
-  const redis = shown(newestOf(shared, reader), request, parts);
+  const own = shown(newestOf(local, reader), reader, parts);
+  const redis = shown(newestOf(shared, reader), reader, parts);
   const justFailed = flight.hasJustFailed || sharedFlight.hasJustFailed;
   const store = storeState(next, maintenance, {
     'under-way': flight.sinceMs !== null,
@@ -177,7 +179,7 @@ function planOf(local: CachedCopy | null, shared: CachedCopy | null, maintenance
 }
 
 /** Null for nothing. */
-function shown(copy: KeptCopy | null, request: CacheRequest<unknown>, parts: ExplainParts) {
+function shown(copy: KeptCopy | null, { request, set }: ExplainedTo, parts: ExplainParts) {
   if (copy === null) return null;
   const { stored, bytes, keptForMs } = copy;
   const { entry, kind, owner, tags, receivedAtMs, position } = stored;
@@ -185,7 +187,7 @@ function shown(copy: KeptCopy | null, request: CacheRequest<unknown>, parts: Exp
   const cacheClass = classOf(kind, entry);
   const ttl = parts.ttl.of(cacheClass);
   const freshMs = jitteredFreshMs(ttl, jitterOf(request.keyHash, requestedAtMs));
-  const { state, ageMs, ttlMs } = freshnessOf(request.keyHash, stored, parts, parts.clock.nowMs());
+  const { state, ageMs, ttlMs } = freshnessOf(request.keyHash, stored, parts, parts.clock.nowMs(), set?.ids);
   const softPurged = parts.purges.since(position, tags) === 'soft';
   const until = (moreMs: number): string | null => (state === 'purged' ? null : iso(requestedAtMs + freshMs + moreMs));
   const view = {
@@ -199,15 +201,21 @@ function shown(copy: KeptCopy | null, request: CacheRequest<unknown>, parts: Exp
     filledAt: iso(requestedAtMs),
     fetchedAt: iso(receivedAtMs),
     // The first read after that starts a refresh. After a soft purge the next read does.
-    freshUntil: softPurged ? null : until(0),
-    staleUntil: until(ttl.staleMs),
+    freshUntil: softPurged || state === 'changed' ? null : until(0),
+    staleUntil: state === 'changed' ? null : until(ttl.staleMs),
     errorUntil: until(Math.max(ttl.staleMs, ttl.errorMs)),
     jitterMs: ttl.freshMs - freshMs,
     softPurged,
+    changed: state === 'changed' ? originIn(stored, parts) : null,
     tags,
     bytes,
   };
   return { class: cacheClass, keptForMs, view };
+}
+
+/** Who has said that the record has changed since the copy. */
+function originIn(stored: StoredEntry, { purges }: ExplainParts): ChangeOrigin {
+  return purges.isAnnouncedSince(stored) ? 'announced' : 'shown';
 }
 
 /**
@@ -260,6 +268,7 @@ const REASONS: Readonly<Record<MissReason, string>> = {
   expired: 'the last copy has expired',
   evicted: 'the last copy had to make room',
   purged: 'the last copy was purged',
+  changed: 'the record has changed since the last copy',
   'not-cacheable': 'the times of the class keep nothing',
 };
 
@@ -282,7 +291,8 @@ function nextRead(
     return { from: copy.tier, store, miss: null, text };
   }
   if ('wait' in state) {
-    const or = copy === null ? '' : `, and is served the copy in ${TIERS[copy.tier]} if that fails or takes over 1 s`;
+    const late = copy?.state === 'changed' ? 'if that fails' : 'if that fails or takes over 1 s';
+    const or = copy === null ? '' : `, and is served the copy in ${TIERS[copy.tier]} ${late}`;
     const text = `The next read ${state.wait}${or}, because ${REASONS[miss]}.`;
     return { from: 'store', store: 'waited-for', miss, text };
   }
@@ -291,7 +301,8 @@ function nextRead(
     return { from: null, store: 'not-asked', miss, text };
   }
   const verb = isFound ? 'is served the' : 'is answered 404 by the';
-  const text = `The next read ${verb} expired copy in ${TIERS[copy.tier]}, because ${state.not}.`;
+  const old = copy.state === 'changed' ? 'outdated' : 'expired';
+  const text = `The next read ${verb} ${old} copy in ${TIERS[copy.tier]}, because ${state.not}.`;
   return { from: copy.tier, store: 'not-asked', miss, text };
 }
 

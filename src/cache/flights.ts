@@ -31,7 +31,7 @@ import { adopt, attempt, copyInMemory, type ReadThroughParts } from './copies.ts
 import type { StoredEntry } from './entry.ts';
 import type { LeaseWaitEnd } from './events.ts';
 import { FlightSpans } from './flight-spans.ts';
-import { announceMoved, isRefused, keep } from './keep.ts';
+import { announceMoved, backfill, isRefused, keep } from './keep.ts';
 import { isOfSet, isTelling, reportMisplacedPart } from './part-owner.ts';
 import { type CachedCopy, plan } from './plan.ts';
 import type { FlightView, Tier } from './reader.ts';
@@ -204,8 +204,12 @@ export class Flights {
       const claim = await this.#claim(task, turn, limits.signal);
       if ('landing' in claim) return claim.landing;
       const { lease } = claim;
-      // 2. Call.
+      // 2. Call. What was last seen of an evaluation is asked of Redis meanwhile.
+      const lookUp = this.#options.changes.lookUp(task);
       const { stored } = await this.#call(task, lease, limits);
+      // C11: what it shows to have changed is in the journal before anybody gets it.
+      await this.#options.changes.compare(task, stored, lookUp, (answer) => withinWait(task, answer));
+      backfill(task, stored, this.#options);
       // 3. Complete: in Redis first, so that the process keeps nothing that Redis refuses.
       const completing = this.#complete(task, lease, stored);
       const status = await attempt(this.#options.events, 'complete', () => withinWait(task, completing));
@@ -242,11 +246,7 @@ export class Flights {
     const { request, set, reader } = task;
     const { key, kind } = request;
     const local = turn === null ? copyInMemory(task, this.#options) : null;
-    // An early renewal is of a copy that would do.
-    const isDone = task.isEarly !== true || local?.stored !== task.previous?.stored;
-    if (local !== null && isDone && plan(local, null).action === 'serve') {
-      return { landing: landingOn(local, local.tier) };
-    }
+    if (local !== null && isInstead(task, local)) return { landing: landingOn(local, local.tier) };
     let seenAtMs = seenBy(task, local, task.previous);
     let waitsSinceMs: number | null = null;
     const report = (end: LeaseWaitEnd): void => {
@@ -260,6 +260,12 @@ export class Flights {
       let looked = turn?.looked ?? (await ask());
       while (!signal.aborted) {
         if (looked.status === 'leased') {
+          // A list, or another set's call, may have left it since the reader looked.
+          const brought = copyInMemory(task, this.#options);
+          if (brought !== null && isInstead(task, brought)) {
+            await looked.lease.release().catch(() => undefined);
+            return { landing: landingOn(brought, brought.tier) };
+          }
           report('taken-over');
           return { lease: looked.lease };
         }
@@ -389,9 +395,15 @@ function seenBy({ seenAtMs }: FetchTask, ...copies: readonly (CachedCopy | null)
   return times.length === 0 ? null : Math.max(...times);
 }
 
+/** Whether a call would bring nothing better. An early renewal is of a copy that would do. */
+function isInstead(task: FetchTask, copy: CachedCopy): boolean {
+  const isOther = task.isEarly !== true || copy.stored !== task.previous?.stored;
+  return isOther && plan(copy, null).action === 'serve';
+}
+
 /** Whether what another process has just brought is no answer to those who waited for it, even if its class is never fresh. */
 function isOver({ state }: CachedCopy): boolean {
-  return state === 'purged';
+  return state === 'purged' || state === 'changed';
 }
 
 function landingOn({ stored }: CachedCopy, from: Landing['from']): Landing {

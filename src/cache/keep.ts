@@ -31,12 +31,17 @@ export function keep<T>(
   const present = isFound ? memory.peek({ key, owner: stored.owner }) : undefined;
   const isPresentNewer = present !== undefined && isNewer(present, stored, clock.nowMs()) && !isPurged(purges, present);
   const isInMemory = !isPresentNewer && memory.set(key, stored, { set, keyId: reader.keyId });
-  if (isFound && !isPresentNewer) backfill(task, stored, parts);
   return (isInMemory || status === 'stored') && isCacheable(ttl.of(classOf(kind, stored.entry)));
 }
 
-function backfill<T>({ request, set, reader }: FetchTask<T>, stored: StoredEntry<T>, parts: ReadThroughParts): void {
-  const { memory, events } = parts;
+/** Keeps the single records of a list, before the list itself: a change that it shows has ended the older ones. */
+export function backfill<T>(
+  { request, set, reader }: FetchTask<T>,
+  stored: StoredEntry<T>,
+  parts: ReadThroughParts,
+): void {
+  const { memory, purges, events } = parts;
+  if (!mayBeKept(purges, stored)) return;
   const entries = backfillsOf(request, stored, set, (address) => memory.peek(address) ?? null);
   if (entries.length === 0) return;
   memory.backfill(entries, { set, keyId: reader.keyId });

@@ -10,12 +10,14 @@ import type { MaintenanceWatch } from '../upstream/maintenance.ts';
 import type { Fetch } from '../upstream/store.ts';
 import { Changes } from './changes.ts';
 import { type Erasure, erasureSchema, type Fleet, type Holding, holdingOf, holdingSchema } from './erase.ts';
+import type { MarkOf } from './change-table.ts';
 import { broadcast, type CacheListener } from './events.ts';
 import { MemoryTier } from './memory-tier.ts';
-import { memoryDropper } from './purge.ts';
+import { memoryDropper, memoryMarker } from './purge.ts';
 import { PurgeLog } from './purge-log.ts';
 import { ReadThrough } from './read-through.ts';
 import { openSharedTier, type SharedTier, type SharedTierHooks } from './redis/open.ts';
+import { MemorySeenCalls, noteForgotten } from './seen-calls.ts';
 import { type Moved, type SharedCacheAdmin, UNSHARED } from './shared-cache.ts';
 import { TtlControl } from './ttl-control.ts';
 import { CACHE_CLASSES, TtlPolicy, type TtlEnd } from './ttl-policy.ts';
@@ -80,7 +82,13 @@ export function openCache(context: CacheContext): CacheRoom {
   const memory = new MemoryTier({ maxBytes: memoryBytes, clock });
   const ttl = new TtlPolicy(clock, classes);
   const onHard = memoryDropper(memory, timers);
-  const purges = new PurgeLog({ journal, clock, onHard, isAlone: links === null });
+  const seenHere = new MemorySeenCalls();
+  const mark = memoryMarker(memory);
+  const onForgetting = (marks: readonly MarkOf[]): void => {
+    mark(marks);
+    for (const one of marks) void noteForgotten(one, seenHere);
+  };
+  const purges = new PurgeLog({ journal, clock, onHard, onForgetting, isAlone: links === null });
   const stopMoves = journal.on('moved', ({ key, workspaces, requestedAtMs }) => {
     memory.end(key, workspaces, requestedAtMs);
   });
@@ -96,6 +104,16 @@ export function openCache(context: CacheContext): CacheRoom {
     onChanged: async (cacheClass) => tier?.keepLonger([cacheClass]),
   });
   const whatIf = openWhatIf(context, ttl);
+  const events = broadcast([...listeners, whatIf.hooks]);
+  const changes = new Changes({
+    journal,
+    purges,
+    seenCalls: tier?.seenCalls ?? seenHere,
+    memory,
+    ownersOf: async (key) => (await tier?.copies.ownersOf(key)) ?? [],
+    clock,
+    onFailed: (operation, error) => events.onSharedCacheFailed({ operation, error }),
+  });
   const reads = new ReadThrough({
     fetch: store.fetch,
     hasRoom: store.hasRoom,
@@ -104,15 +122,16 @@ export function openCache(context: CacheContext): CacheRoom {
     announceMoved: (moved) => announceMoved(moved, journal, tier),
     ttl,
     purges,
+    changes,
     maintenance,
     clock,
     timers,
-    events: broadcast([...listeners, whatIf.hooks]),
+    events,
     maxWaitMs: config.upstream.timeoutMs + FLIGHT_MARGIN_MS,
   });
   return {
     reads,
-    changes: new Changes({ journal, clock }),
+    changes,
     memory,
     shared: tier?.copies ?? null,
     purges,

@@ -17,11 +17,13 @@ import { type CacheTtl, isCacheable, type TtlPolicy } from './ttl-policy.ts';
  * `fresh` is RFC 9111's word. The others divide what RFC 9111 calls stale by what it is still good for:
  * - `fresh`: served as it is
  * - `stale`: served at once, while one refresh runs in the background
+ * - `changed`: renewed before it is served, and served if that fails or may not be done (C11: a part is never older than the
+ *   change that its reader has seen)
  * - `usable-on-error`: served when the store fails or takes too long
  * - `unusable`: never served; its validator may still save a transfer
  * - `purged`: never served, and no base for a conditional call either
  */
-export type FreshnessState = 'fresh' | 'stale' | 'usable-on-error' | 'unusable' | 'purged';
+export type FreshnessState = 'fresh' | 'stale' | 'changed' | 'usable-on-error' | 'unusable' | 'purged';
 
 export interface Freshness {
   readonly state: FreshnessState;
@@ -39,21 +41,26 @@ export interface CachedCopy<T = unknown> extends Freshness {
 /** Freshness depends on this beside the entry and the time. */
 export interface FreshnessPolicy {
   readonly ttl: Pick<TtlPolicy, 'of'>;
-  readonly purges: Pick<PurgeLog, 'since'>;
+  readonly purges: Pick<PurgeLog, 'since' | 'changeOf'>;
 }
 
 /** By how much of itself freshness is shortened at most, so that what was fetched together doesn't become stale together. */
 export const MAX_JITTER = 0.1;
 
-/** `keyHash` is `hash32` of the key that it is stored under. */
+/**
+ * `keyHash` is `hash32` of the key that it is stored under. `workspaceIds`: those of its readers, by whose changes a negative
+ * entry goes.
+ */
 export function freshnessOf(
   keyHash: number,
   stored: StoredEntry,
   { ttl, purges }: FreshnessPolicy,
   nowMs: number,
+  workspaceIds?: readonly string[],
 ): Freshness {
   const { entry, kind, tags, position } = stored;
   const purge = purges.since(position, tags);
+  const change = purges.changeOf(stored, nowMs, workspaceIds);
   const classTtl = ttl.of(classOf(kind, entry));
   const ageMs = ageOf(entry, nowMs);
   const leftMs =
@@ -61,8 +68,11 @@ export function freshnessOf(
       ? Math.min(0, (seenInFutureAtMs.get(entry) ?? nowMs) - nowMs)
       : jitteredFreshMs(classTtl, jitterOf(keyHash, entry.requestedAtMs)) - ageMs;
   // A soft purge ends freshness: the entry counts as just stale, so that it is still served while it is refreshed.
-  const ttlMs = purge === 'soft' ? Math.min(0, leftMs) : leftMs;
-  return { state: purge === 'hard' ? 'purged' : stateAt(ttlMs, classTtl), ttlMs, ageMs };
+  const ttlMs = purge === 'soft' || change !== null ? Math.min(0, leftMs) : leftMs;
+  if (purge === 'hard' || change === 'hard') return { state: 'purged', ttlMs, ageMs };
+  const state = stateAt(leftMs, classTtl);
+  if (change === 'soft' && state !== 'unusable') return { state: 'changed', ttlMs, ageMs };
+  return { state: purge === 'soft' ? stateAt(ttlMs, classTtl) : state, ttlMs, ageMs };
 }
 
 /** Clocks of machines that are kept right differ by less. */
@@ -179,6 +189,8 @@ export function missReasonOf(
   dropped: 'evicted' | 'purged' | null,
 ): MissReason {
   if (!isCacheable(ttl)) return 'not-cacheable';
-  if (previous !== null) return previous.state === 'purged' ? 'purged' : 'expired';
+  if (previous !== null) {
+    return previous.state === 'purged' || previous.state === 'changed' ? previous.state : 'expired';
+  }
   return dropped ?? 'never-seen';
 }

@@ -20,6 +20,8 @@ import { ID_PATTERN, UUID_PATTERN } from '../domain/vocabulary.ts';
 import type { EventsByKind, Journal, LastPurge, Position, Snapshot } from '../journal/journal.ts';
 import type { Clock } from '../time/clock.ts';
 import type { RecordTag } from '../upstream/resources.ts';
+import { ChangeTable, type ChangeMode, type MarkOf } from './change-table.ts';
+import type { StoredEntry } from './entry.ts';
 import { CACHE_CLASSES, type CacheClass } from './ttl-policy.ts';
 
 /** The tags that copies are purged by: those of their record, of their class, and one that all of them have. */
@@ -267,6 +269,8 @@ export interface PurgeLogOptions {
   readonly journal: Journal;
   readonly clock: Pick<Clock, 'nowMicros'>;
   readonly onHard?: HardPurgeListener;
+  /** Called before changes are forgotten: the copies in memory are to bear their marks. */
+  readonly onForgetting?: (marks: readonly MarkOf[]) => void;
   /** Whether no other process and no shared cache holds copies: then a hard purge has deleted all when it returns. */
   readonly isAlone?: boolean;
 }
@@ -275,12 +279,13 @@ export interface PurgeLogOptions {
 export class PurgeLog {
   readonly #journal: Journal;
   readonly #table: PurgeTable;
+  readonly changes = new ChangeTable();
   readonly #marks: SequenceMarks | null;
   #swept: EventsByKind['swept'] = { upTo: 0, entries: 0, of: 0 };
   /** The event by which the shared cache has gone back to an older state; 0 for none. */
   #restored = 0;
 
-  constructor({ journal, clock, onHard, isAlone = false }: PurgeLogOptions) {
+  constructor({ journal, clock, onHard, onForgetting, isAlone = false }: PurgeLogOptions) {
     this.#journal = journal;
     this.#table = new PurgeTable(journal.position, onHard);
     this.#marks = isAlone ? new SequenceMarks(clock) : null;
@@ -290,7 +295,12 @@ export class PurgeLog {
       if (known.length === tags.length) this.#table.apply(known, mode, sequence);
       else this.#table.apply(['all'], 'hard', sequence);
     });
-    journal.on('forgotten', ({ upTo }) => this.#table.forget(upTo));
+    journal.on('changes', (event, { sequence }) => this.changes.apply(event, sequence));
+    journal.on('forgotten', ({ upTo }) => {
+      onForgetting?.(this.changes.upTo(upTo));
+      this.changes.forget(upTo);
+      this.#table.forget(upTo);
+    });
     journal.on('swept', ({ upTo, entries, of }) => {
       this.#swept = { upTo: Math.max(upTo, this.#swept.upTo), entries, of };
     });
@@ -301,6 +311,7 @@ export class PurgeLog {
       this.#restored = snapshot.restored;
       this.#swept = snapshot.swept;
       this.#table.restart(snapshot);
+      this.changes.restart(snapshot);
     });
   }
 
@@ -371,15 +382,33 @@ export class PurgeLog {
    * Purges the tags; once it resolves, that is in force here and on its way to all others. Rejects as `Journal.append` does.
    */
   async purge(tags: readonly Tag[], mode: PurgeMode): Promise<void> {
-    // Before it is added: the purges up to the one before were there by then.
-    const old = this.#marks?.note(this.position) ?? 0;
-    if (this.#table.isAnyToForget(old)) await this.forget(old);
+    await this.forgetOld();
     await this.#journal.append({ kind: 'purge', tags, mode });
     const tooMany = this.#marks === null ? [] : this.#table.tooManySoft();
     if (tooMany.length > 0) await this.purge(tooMany, 'hard');
   }
 
-  /** Forgets hard purges of evaluations up to that one, in every process. `endings`: the counts of the cache Redis. */
+  /** How the copy is from before a change of what it shows (`ChangeTable.of`); null if it is not. */
+  changeOf(copy: DatedCopy, nowMs: number, workspaceIds?: readonly string[]): ChangeMode | null {
+    return this.changes.of(copy, nowMs, workspaceIds);
+  }
+
+  /** Whether the copy is from before a change that the store has announced. */
+  isAnnouncedSince(copy: DatedCopy): boolean {
+    return this.changes.isAnnouncedSince(copy);
+  }
+
+  /**
+   * To be called before a purge or changes are appended: forgets what nobody can hold a copy from before of. Without Redis only;
+   * with it, one process of all does so (redis/purge-sweep.ts).
+   */
+  async forgetOld(): Promise<void> {
+    // Before anything is added: what is up to the last event was there by then.
+    const old = this.#marks?.note(this.position) ?? 0;
+    if (this.#table.isAnyToForget(old) || this.changes.isAnyToForget(old)) await this.forget(old);
+  }
+
+  /** Forgets hard purges of evaluations, and changes, up to that one, in every process. `endings`: the counts of the cache Redis. */
   async forget(upTo: number, endings: readonly number[] = []): Promise<void> {
     await this.#journal.append({ kind: 'forgotten', upTo, endings });
   }

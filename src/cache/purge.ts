@@ -8,6 +8,7 @@ import type { Timers } from '../time/timers.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import { type HardPurgeListener, isPurged, type PurgeLog, type PurgeMode, type Tag, type Tagged } from './purge-log.ts';
 import type { SharedCacheAdmin } from './shared-cache.ts';
+import { isBefore, keyOf, type MarkOf, originOf } from './change-table.ts';
 import { keysOfEvaluation } from './request.ts';
 
 export interface PurgeRequest {
@@ -141,6 +142,22 @@ export function memoryDropper(memory: MemoryTier, timers: Timers): HardPurgeList
       (stored) => isPurged(purges, stored),
       keys.flatMap((each) => each ?? []),
     );
+  };
+}
+
+/** Marks the copies in this process's memory that are from before changes which are forgotten; drops them if those were hard. */
+export function memoryMarker(memory: MemoryTier): (marks: readonly MarkOf[]) => void {
+  return (marks) => {
+    for (const one of marks) {
+      const key = keyOf(one);
+      if (key === null) continue;
+      const stored = memory.peek({ key, owner: one.workspace });
+      if (stored === undefined) continue;
+      const { position, entry } = stored;
+      const mode = isBefore(one, { position, requestedAtMs: entry.requestedAtMs });
+      if (mode === 'hard') memory.delete(key, stored);
+      if (mode === 'soft') stored.changed = originOf(one.mark);
+    }
   };
 }
 

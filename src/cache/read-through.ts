@@ -104,7 +104,7 @@ export class ReadThrough implements Cache {
     // Before anything in memory is looked at.
     const proof = this.#options.purges.prove();
     if (proof !== null) await (reader.redisWait?.within(proof).catch(() => undefined) ?? proof);
-    const copy = this.#newest(request, copyInMemory(read, this.#options), found);
+    const copy = this.#newest(read, copyInMemory(read, this.#options), found);
     const maintenance = this.#options.maintenance.current();
     const next = plan(copy, maintenance);
     if (isAtOnce(next) && seenAtMs === null && !this.#options.sharedCache.isHeard()) return this.#lookOnly(read, copy);
@@ -135,9 +135,9 @@ export class ReadThrough implements Cache {
   }
 
   /** What was found may be in memory by now. */
-  #newest<T>(request: CacheRequest<T>, local: CachedCopy<T> | null, found: CachedCopy<T> | null): CachedCopy<T> | null {
+  #newest<T>(read: Read<T>, local: CachedCopy<T> | null, found: CachedCopy<T> | null): CachedCopy<T> | null {
     if (found === null) return local;
-    const now = assess(request, found.stored, found.tier, this.#options);
+    const now = assess(read, found.stored, found.tier, this.#options);
     return local?.stored === found.stored ? now : newerCopy(local, now);
   }
 
@@ -159,7 +159,8 @@ export class ReadThrough implements Cache {
     if (reader.enterWaitingRoom?.() === false) return this.#fallBack(miss, tooManyWaiting());
     // A call that renews a copy is of use also if the reader that caused it has gone.
     const flight = this.#flights.join(task, looked.turn, previous === null ? reader.signal : undefined);
-    let end = await this.#endOf(flight, miss.fallback !== null);
+    // A copy from before a change is served only if it cannot be renewed, however long that takes.
+    let end = await this.#endOf(flight, miss.fallback !== null && miss.fallback.state !== 'changed');
     if (end.kind === 'late' && this.#fallbackNow(miss) === null) {
       // The copy has become unusable during the wait.
       end = await this.#endOf(flight, false);
@@ -189,7 +190,7 @@ export class ReadThrough implements Cache {
   /**
    * Whether the end of a flight is no answer to this reader:
    * - It was a renewal for all who may see the copy, and has brought nothing for the reader's own set of workspaces.
-   * - Another reader began it, and it read the store before a purge that this reader has seen.
+   * - Another reader began it, and it read the store before a purge or a change that this reader has seen.
    * - All others left before its call was sent.
    */
   #mustLookAgain<T>({ reader, set }: Miss<T>, end: WaitEnd, { startedByCaller, signal }: Flight<Landing>): boolean {
@@ -198,7 +199,9 @@ export class ReadThrough implements Cache {
       return !startedByCaller && end.error.kind === 'aborted' && signal.aborted && reader.signal?.aborted !== true;
     }
     const { served } = end.landing;
-    return !isFor(served, set) || (!startedByCaller && isPurged(this.#options.purges, served));
+    const { purges, clock } = this.#options;
+    if (startedByCaller) return !isFor(served, set);
+    return !isFor(served, set) || isPurged(purges, served) || purges.changeOf(served, clock.nowMs(), set.ids) !== null;
   }
 
   /** `isBounded`: whether to stop waiting after `PATIENCE_MS`, because there is a copy to serve instead. */
@@ -216,8 +219,8 @@ export class ReadThrough implements Cache {
   }
 
   /** The fallback, unless it is over by now. */
-  #fallbackNow<T>({ request, fallback }: Miss<T>): CachedCopy<T> | null {
-    const copy = fallback === null ? null : assess(request, fallback.stored, fallback.tier, this.#options);
+  #fallbackNow<T>({ fallback, ...read }: Miss<T>): CachedCopy<T> | null {
+    const copy = fallback === null ? null : assess(read, fallback.stored, fallback.tier, this.#options);
     return copy !== null && isUsable(copy) ? copy : null;
   }
 
@@ -225,7 +228,7 @@ export class ReadThrough implements Cache {
     const { request, reason } = miss;
     const tier = from === 'elsewhere' && this.#wasThere(miss, served) ? 'redis' : from;
     if (tier === 'memory' || tier === 'redis') {
-      const copy = assess(request, served, tier, this.#options);
+      const copy = assess(miss, served, tier, this.#options);
       if (copy !== null) return this.#knownBy(miss, copy, Math.max(miss.seenAtMs ?? 0, served.entry.requestedAtMs));
     }
     if (!isOfKind(request, served))
@@ -249,14 +252,14 @@ export class ReadThrough implements Cache {
   }
 
   #serve<T>(
-    { request, startedMicros }: Read<T>,
+    { request, set, startedMicros }: Read<T>,
     stored: StoredEntry<T>,
     { reason, ...served }: Served,
     copy: Pick<CachedCopy, 'ttlMs' | 'ageMs'> | null = null,
   ): CacheRead<T> {
     const { entry, kind } = stored;
     const { clock, events } = this.#options;
-    const { ttlMs, ageMs } = copy ?? freshnessOf(request.keyHash, stored, this.#options, clock.nowMs());
+    const { ttlMs, ageMs } = copy ?? freshnessOf(request.keyHash, stored, this.#options, clock.nowMs(), set.ids);
     events.onRead?.({
       class: classOf(kind, entry),
       key: request.key,
@@ -304,5 +307,6 @@ function tooManyWaiting(): StoreError {
 
 function outcomeOf(copy: CachedCopy): ReadOutcome {
   if (copy.state === 'fresh') return 'hit';
+  if (copy.state === 'changed') return 'changed';
   return isServedAtOnce(copy) ? 'stale-while-revalidate' : 'stale-if-error';
 }

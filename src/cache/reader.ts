@@ -8,10 +8,11 @@ import type { CacheRequest } from './request.ts';
  * - `hit`: from the cache, fresh
  * - `stale-while-revalidate`: from the cache, past its freshness; one refresh runs in the background, except during maintenance
  * - `stale-if-error`: from the cache, longer past its freshness: the store failed, took too long or must not be asked
+ * - `changed`: from the cache, from before a change of the record: renewing it failed, or the store must not be asked
  * - `miss`: the store was asked for this reader
  * - `collapsed`: the reader waited for a call to the store that another had begun
  */
-export type ReadOutcome = 'hit' | 'stale-while-revalidate' | 'stale-if-error' | 'miss' | 'collapsed';
+export type ReadOutcome = 'hit' | 'stale-while-revalidate' | 'stale-if-error' | 'changed' | 'miss' | 'collapsed';
 
 export type Tier = 'memory' | 'redis';
 

@@ -1,4 +1,5 @@
 /** A request to the store as a value: all that the cache needs to know of it, from the table of resources. Pure. */
+import type { EvaluationRecord } from '../domain/records.ts';
 import type { Address } from './address.ts';
 import {
   type Backfill,
@@ -30,6 +31,7 @@ export interface CacheRequest<T> {
   tags(record: T | null): readonly RecordTag[];
   createdAtMs(record: T): number | null;
   itemIds(record: T): readonly string[];
+  evaluations(record: T): readonly EvaluationRecord[];
   backfills(record: T): readonly Backfill[];
 }
 
@@ -47,6 +49,7 @@ export function cacheRequest<P, R>(resource: CachedResource<P, R>, params: P): C
     tags: (record) => resource.tags(params, record),
     createdAtMs: (record) => resource.createdAtMs(record),
     itemIds: (record) => resource.itemIds(record),
+    evaluations: (record) => resource.evaluations(record),
     backfills: (record) => resource.backfills(record, params),
   };
 }
@@ -78,7 +81,8 @@ export function evaluationOf({ kind, key }: Pick<CacheRequest<unknown>, 'kind' |
   return recordRequest('evaluation', idIn(kind, key));
 }
 
-function idIn(kind: RecordKind, key: string): string {
+/** The id in the key of a record. */
+export function idIn(kind: RecordKind, key: string): string {
   return key.slice(`${KEY_VERSION}:{${kind}:`.length, -1);
 }
 

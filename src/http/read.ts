@@ -104,7 +104,14 @@ function recordOf<T>({ answer }: Entry<T>): T {
 }
 
 /** From the best outcome to the worst. */
-const OUTCOMES: readonly ReadOutcome[] = ['hit', 'stale-while-revalidate', 'stale-if-error', 'collapsed', 'miss'];
+const OUTCOMES: readonly ReadOutcome[] = [
+  'hit',
+  'stale-while-revalidate',
+  'stale-if-error',
+  'changed',
+  'collapsed',
+  'miss',
+];
 
 /** How an answer made of two reads was read: the worse outcome, and the greater age. */
 function lessFresh<T>(a: CacheRead<T>, b: CacheRead<T>): CacheRead<T> {

@@ -1,7 +1,7 @@
 /** Events and what they leave, as they are kept in Redis. What is read back is checked: another release may have written it. */
 import { z } from 'zod';
 import type { Entry } from './chain.ts';
-import type { JournalEvent, LastPurge, Snapshot, TimeOverride } from './journal.ts';
+import type { Changed, JournalEvent, LastPurge, Snapshot, TimeOverride } from './journal.ts';
 
 /** JavaScript can write it as a date. */
 const timeMs = z.int().min(0).max(8.64e15);
@@ -22,6 +22,15 @@ const change = z.object({
   shown: z.object({ digest: z.string(), requestedAtMs: timeMs }).nullable(),
 });
 
+const changesSchema = z.object({
+  kind: z.literal('changes'),
+  mode: z.enum(['soft', 'hard']),
+  isAnnounced: z.boolean(),
+  atMs: timeMs,
+  changes: z.array(change),
+  lists: z.array(z.string()),
+});
+
 const eventSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('purge'), tags: z.array(z.string()), mode: z.enum(['soft', 'hard']), from03 }),
   z.object({
@@ -34,13 +43,7 @@ const eventSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('times'), class: z.string(), overrides }),
   z.object({ kind: z.literal('maintenance'), maintenance: maintenance.nullable() }),
   z.object({ kind: z.literal('keys'), hashes: z.array(z.string()).nullable(), from03 }),
-  z.object({
-    kind: z.literal('changes'),
-    mode: z.enum(['soft', 'hard']),
-    isAnnounced: z.boolean(),
-    atMs: timeMs,
-    changes: z.array(change),
-  }),
+  changesSchema,
   z.object({ kind: z.literal('forgotten'), upTo: count, endings }),
   z.object({ kind: z.literal('restored') }),
   z.object({ kind: z.literal('swept'), upTo: count, entries: count, of: count }),
@@ -119,11 +122,23 @@ export const changeSchema = z
 export function readSnapshot(fields: ReadonlyMap<string, string>): Omit<Snapshot, 'because' | 'position'> {
   const purges = new Map<string, LastPurge>();
   const times = new Map<string, readonly TimeOverride[]>();
+  const lists = new Map<string, LastPurge>();
+  const changes: { sequence: number; event: Changed }[] = [];
   for (const [field, value] of fields) {
-    const [, kind, name = ''] = /^(purge|times):(.*)$/s.exec(field) ?? [];
+    const [, kind, name = ''] = /^(purge|times|changes|lists):(.*)$/s.exec(field) ?? [];
     if (kind === 'purge') {
       const [soft = 0, hard = 0] = value.split(' ').map(Number);
       purges.set(name, { soft, hard });
+    }
+    if (kind === 'lists') {
+      const [soft = 0, hard = 0] = value.split(' ').map(Number);
+      lists.set(name, { soft, hard });
+    }
+    if (kind === 'changes') {
+      const event = changesSchema.safeParse(parsed(value)).data;
+      // What can't be read may have changed anything.
+      if (event === undefined) purges.set('all', { soft: 0, hard: Number(name) });
+      else changes.push({ sequence: Number(name), event });
     }
     if (kind === 'times') times.set(name, overrides.safeParse(parsed(value)).data ?? []);
   }
@@ -131,6 +146,8 @@ export function readSnapshot(fields: ReadonlyMap<string, string>): Omit<Snapshot
   return {
     purges,
     times,
+    lists,
+    changes: changes.toSorted((one, other) => one.sequence - other.sequence),
     forgotten: Number(fields.get('forgotten') ?? 0),
     restored: Number(fields.get('restored') ?? 0),
     endings: endingsIn(fields),

@@ -1,6 +1,6 @@
 /**
- * Everything that all processes must know, in one order: purges, records that have moved or changed, times, maintenance, changes of
- * keys. A process that knows its position gets every event after it, in order, once.
+ * Everything that all processes must know, in one order: purges, records that have moved or changed, times, maintenance,
+ * changes of keys. A process that knows its position gets every event after it, in order, once.
  *
  * The journal is the news; the truth is beside it. With Redis the script that appends an event also writes what it leaves:
  * the last purges of each tag, the times, the maintenance, the key records. So a newcomer needs no history, and old events
@@ -34,7 +34,10 @@ export interface EventsByKind {
   readonly keys: { readonly hashes: readonly string[] | null } & From03;
   /** Records have changed in the store. One event per announcement, or per answer that has shown changes. */
   readonly changes: Changed;
-  /** Hard purges of evaluations up to that event are forgotten: no copy from before is left anywhere. */
+  /**
+   * Hard purges of evaluations, and changes, up to that event are forgotten: no copy from before is left anywhere, or it bears
+   * the mark of the change.
+   */
   readonly forgotten: { readonly upTo: number } & Counted;
   /** The cache Redis has gone back to an older state: copies there that were fetched before this event count as purged. */
   readonly restored: object;
@@ -50,6 +53,8 @@ export interface Changed {
   /** Unix milliseconds. */
   readonly atMs: number;
   readonly changes: readonly RecordChange[];
+  /** The workspaces whose lists may show it. */
+  readonly lists: readonly string[];
 }
 
 /** A record of one workspace has changed, or some of its parts have. */
@@ -116,6 +121,10 @@ export interface Snapshot {
   readonly because: 'joined' | 'trimmed' | 'lost';
   readonly position: Position;
   readonly purges: ReadonlyMap<string, LastPurge>;
+  /** Changes that are not forgotten, in their order. */
+  readonly changes: readonly { readonly sequence: number; readonly event: Changed }[];
+  /** By workspace: the sequences of the last changes of what its lists show. */
+  readonly lists: ReadonlyMap<string, LastPurge>;
   readonly forgotten: number;
   /** The number of the last event `restored`; 0 for none. */
   readonly restored: number;

@@ -2,9 +2,10 @@
  * The journal in Redis, in the slot of the key registry:
  * - `journal`: a stream. Entry `n-0` is event n: `word`, a random one; `after`, the word of event n - 1; `event`, JSON.
  * - `state`: a hash, what all events have left: `history`, a random word; `last`, number and word of the last event;
- *   `purge:TAG`, numbers of the last soft and hard purge and when that was; `forgotten` and `swept`, as the events have
- *   them; `times:CLASS` and `maintenance`, JSON; `restored`, the number of the last such event; `endings:N`, how often
- *   something was ended in the cache Redis, for each of its counts.
+ *   `purge:TAG`, numbers of the last soft and hard purge and when that was; `changes:n`, event n, until it is forgotten;
+ *   `lists:WORKSPACE`, as `purge:TAG`, of changes; `forgotten` and `swept`, as the events have them; `times:CLASS` and
+ *   `maintenance`, JSON; `restored`, the number of the last such event; `endings:N`, how often something was ended in the cache
+ *   Redis, for each of its counts.
  *
  * Each script first compares stream, hash and what the caller knows. If they contradict each other, Redis has lost events: it
  * was emptied, evicted one of the two, was restored from an old copy, or lost its last writes in a failover. Nobody can say
@@ -60,7 +61,9 @@ end
 if isLost then
   redis.call('DEL', KEYS[2])
   for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-    if string.match(field, '^purge:') then redis.call('HDEL', KEYS[1], field) end
+    if string.match(field, '^purge:') or string.match(field, '^changes:') or string.match(field, '^lists:') then
+      redis.call('HDEL', KEYS[1], field)
+    end
   end
   redis.call('HDEL', KEYS[1], 'forgotten', 'swept', 'restored')
   history, sequence = asked.begin, math.max(sequence, asked.sequence)
@@ -108,9 +111,22 @@ local function record(text)
       if event.mode == 'soft' then soft = sequence else hard = sequence end
       redis.call('HSET', KEYS[1], 'purge:' .. tag, string.format('%.0f %.0f %.0f', soft, hard, nowMs))
     end
+  elseif event.kind == 'changes' then
+    redis.call('HSET', KEYS[1], string.format('changes:%.0f', sequence), text)
+    for _, workspace in ipairs(event.lists) do
+      local soft, hard = string.match(redis.call('HGET', KEYS[1], 'lists:' .. workspace) or '0 0', '^(%d+) (%d+)')
+      if event.mode == 'soft' then soft = sequence else hard = sequence end
+      redis.call('HSET', KEYS[1], 'lists:' .. workspace, string.format('%.0f %.0f %.0f', soft, hard, nowMs))
+    end
   elseif event.kind == 'forgotten' then
     local fields = redis.call('HGETALL', KEYS[1])
     for i = 1, #fields, 2 do
+      local change, listedAtMs = string.match(fields[i], '^changes:(%d+)$'), nil
+      if string.match(fields[i], '^lists:') then listedAtMs = string.match(fields[i + 1], '(%d+)$') end
+      if tonumber(change or '') and tonumber(change) <= event.upTo
+        or listedAtMs and tonumber(listedAtMs) < nowMs - ${KEPT_PURGES_MS} then
+        redis.call('HDEL', KEYS[1], fields[i])
+      end
       local tag = string.match(fields[i], '^purge:(.*)')
       if tag then
         local soft, hard, atMs = string.match(fields[i + 1], '^(%d+) (%d+) (%d+)')

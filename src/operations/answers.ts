@@ -214,6 +214,7 @@ export const cacheStatsSchema = z.object({
         hit: number,
         'stale-while-revalidate': number,
         'stale-if-error': number,
+        changed: number,
         collapsed: number,
         miss: number,
         failed: number,
@@ -265,6 +266,8 @@ const copySchema = z
     errorUntil: textOrNull,
     jitterMs: number,
     softPurged: z.boolean(),
+    /** Who has said that the record has changed since: the store, or another answer of it; null if it has not. */
+    changed: z.enum(['announced', 'shown']).nullable(),
     tags: z.array(text),
     bytes: number,
   })

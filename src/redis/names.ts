@@ -77,6 +77,8 @@ export interface CacheKeyNames {
   readonly negative: (set: string) => string;
   /** By owner, whether there is a copy, or when its copies ended. */
   readonly owners: string;
+  /** By workspace, what the last answer has shown of an evaluation. */
+  readonly seen: string;
   /** Held by the process that asks the store for that set. */
   readonly lease: (set: string) => string;
   /** How its last call failed. */
@@ -85,6 +87,7 @@ export interface CacheKeyNames {
 
 const COPY = '}:copy-';
 const ABSENT = '}:absent-';
+const SEEN = '}:seen';
 
 /** Names of cached answers. They hold which store the answers are of, so that two stores over one Redis never mix. */
 export class CacheNames {
@@ -102,6 +105,7 @@ export class CacheNames {
       copy: (owner) => beside(`copy-${owner}`),
       negative: (set) => beside(`absent-${set}`),
       owners: beside('owners'),
+      seen: beside('seen'),
       lease: (set) => beside(`lease-${set}`),
       failure: (set) => beside(`failure-${set}`),
     };
@@ -116,6 +120,14 @@ export class CacheNames {
   /** Whether it is the name of a copy or of a negative entry: leases, failures and owners lie beside them. */
   static isEntry(name: string): boolean {
     return name.includes(COPY) || name.includes(ABSENT);
+  }
+
+  /** The key of the call that it is the name of what was seen of; null for any other name. */
+  static seenIn(name: string): string | null {
+    const key = name.endsWith(SEEN) ? /\{cache-[^-]*-(.*)\}:seen$/.exec(name)?.[1] : undefined;
+    return (
+      key?.replaceAll(/%([0-9a-f]{2})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16))) ?? null
+    );
   }
 
   /** With it begin the names of all entries, and of everything beside them. */

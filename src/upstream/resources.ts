@@ -38,6 +38,7 @@ export const RESOURCE_KINDS = ['list', 'evaluation', 'transcript', 'scorecard', 
 export type ResourceKind = (typeof RESOURCE_KINDS)[number];
 /** Those that are single records, by id. */
 export type RecordKind = Exclude<ResourceKind, 'list'>;
+export const RECORD_KINDS = RESOURCE_KINDS.filter((kind) => kind !== 'list');
 
 /** All that a list depends on: two equal queries have equal answers. Only completed evaluations are listed. */
 export interface ListQuery {
@@ -97,6 +98,8 @@ export interface CachedResource<P, R> extends Resource<P, R> {
   createdAtMs(record: R): number | null;
   /** The ids of the records in a list; none of a single record. */
   itemIds(record: R): readonly string[];
+  /** The evaluations that the answer shows. */
+  evaluations(record: R): readonly EvaluationRecord[];
   /** The single records that the answer holds, to be cached as well. */
   backfills(record: R, params: P): readonly Backfill[];
 }
@@ -163,6 +166,7 @@ const list: CachedResource<ListQuery, EvaluationPage> = {
   tags: listTags,
   createdAtMs: () => null,
   itemIds: ({ items }) => items.map((record) => record['_id']),
+  evaluations: ({ items }) => items,
   // A searched list backfills nothing, because searches vary without end.
   backfills: ({ items }, { search }) =>
     search === null ? items.map((record) => ({ kind: 'evaluation', id: record['_id'], record })) : [],
@@ -178,6 +182,7 @@ export const RESOURCES = {
     idTag: 'evaluation',
     otherTags: ({ scorecardRef: { id } }) => (id === null ? [] : [`scorecard:${id}`]),
     createdAtMs: (record) => record.createdAtMs,
+    evaluations: (record) => [record],
   }),
   transcript: defineRecord({
     name: 'transcript',
@@ -222,6 +227,7 @@ interface RecordDefinition<K extends '_id' | 'evaluationId', R extends Readonly<
   /** Tags beside those of the id and of the workspace. */
   readonly otherTags?: (record: R) => readonly RecordTag[];
   readonly createdAtMs?: (record: R) => number;
+  readonly evaluations?: (record: R) => readonly EvaluationRecord[];
   readonly memoryFactor?: number;
 }
 
@@ -230,7 +236,7 @@ function defineRecord<K extends '_id' | 'evaluationId', R extends Readonly<Recor
   definition: RecordDefinition<K, R>,
 ): CachedResource<RecordParams, R> {
   const { name, schema, idMember, idTag, otherTags = () => [], memoryFactor = AS_OBJECTS } = definition;
-  const { createdAtMs = () => null } = definition;
+  const { createdAtMs = () => null, evaluations = () => [] } = definition;
   const template = ROOT + definition.template;
   const validate = validatorOf(schema);
   return {
@@ -266,6 +272,7 @@ function defineRecord<K extends '_id' | 'evaluationId', R extends Readonly<Recor
     },
     createdAtMs,
     itemIds: () => [],
+    evaluations,
     backfills: () => [],
   };
 }

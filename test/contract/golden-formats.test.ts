@@ -77,6 +77,8 @@ const NEGATIVE = {
   body: '',
   by: '<key>',
 };
+/** What was last seen of the call, by workspace. */
+const SEEN = `{"digest":"FsAVyP47m3SOdNCf","differed":0,"requestedAtMs":1768478400000,${POSITION},"announced":0}`;
 /** The message that a call for the readers of that workspace has ended. */
 const ended = (filed: object | null): string =>
   `${CHANNEL} {"sender":"<uuid>","filed":${JSON.stringify(filed)},"key":"v3:{evaluation:${EVALUATION_ID}}","set":"${WORKSPACE_A}"}`;
@@ -88,14 +90,16 @@ test('a copy under its workspace, the list of its key, and the message that it w
   const bytes = Buffer.byteLength(body);
   const tags = `["all","class:evaluation","evaluation:${EVALUATION_ID}","workspace:${WORKSPACE_A}","scorecard:sc_1"]`;
   const answer = `{"kind":"found","etag":<etag>,"bytes":${bytes},"coding":"identity","decodedBytes":${bytes}}`;
-  expect(await held()).toEqual({
+  const expected = {
     [`${KEY}:copy-${WORKSPACE_A}`]: {
       meta: `${ABOUT},"tags":${tags},${POSITION},"answer":${answer}}`,
       body,
       by: '<key>',
     },
     [`${KEY}:owners`]: { [WORKSPACE_A]: 'copy' },
-  });
+    [`${KEY}:seen`]: { [WORKSPACE_A]: SEEN },
+  };
+  await vi.waitFor(async () => expect(await held()).toEqual(expected), WITHIN);
   expect(await published(1)).toEqual([ended({ owner: WORKSPACE_A, requestedAtMs: 1768478400000 })]);
 });
 
@@ -172,8 +176,8 @@ test('the lease of a renewal is that of the workspace of the record', async () =
   const before = gateway.store.calls();
   expect((await gateway.get(CALL, { key: both })).status).toBe(200);
   await gateway.store.waitForCalls(before + 1);
-  const copy = [`${KEY}:copy-${WORKSPACE_A}`, `${KEY}:owners`];
+  const copy = [`${KEY}:copy-${WORKSPACE_A}`, `${KEY}:owners`, `${KEY}:seen`];
   expect(Object.keys(await held()).toSorted()).toEqual([...copy, `${KEY}:lease-${WORKSPACE_A}`].toSorted());
   gate.release();
-  await vi.waitUntil(async () => Object.keys(await held()).length === 2, WITHIN);
+  await vi.waitUntil(async () => Object.keys(await held()).length === 3, WITHIN);
 });

@@ -3,13 +3,14 @@
  * against what other times bring. Every answer is compared with what the store holds at that moment.
  */
 import { MemoryTier } from '../../src/cache/memory-tier.ts';
-import { purgesAlone } from './purges.ts';
+import { changesAlone, purgesAlone } from './purges.ts';
 import { ReadThrough } from '../../src/cache/read-through.ts';
 import { cacheRequest, recordRequest } from '../../src/cache/request.ts';
 import { UNSHARED } from '../../src/cache/shared-cache.ts';
 import { type CacheClass, type CacheTtl, overridesFor, TtlPolicy } from '../../src/cache/ttl-policy.ts';
 import { type AdviceOptions, adviceOf } from '../../src/operations/advice.ts';
 import { WhatIf } from '../../src/cache/what-if/what-if.ts';
+import { MemoryJournal } from '../../src/journal/memory-journal.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { evaluationSchema, transcriptSchema } from '../../src/domain/records.ts';
 import { systemTimers } from '../../src/time/timers.ts';
@@ -103,13 +104,17 @@ export class ChangingStore {
     this.whatIf = new WhatIf({ clock, ttl: this.ttl });
     this.set(times);
     const { hooks } = this.whatIf;
+    const memory = new MemoryTier({ maxBytes: 1e9, clock });
+    const journal = new MemoryJournal();
+    const purges = purgesAlone(clock, undefined, journal);
     this.#cache = new ReadThrough({
       fetch: this.#fetch,
-      memory: new MemoryTier({ maxBytes: 1e9, clock }),
+      memory,
       sharedCache: UNSHARED,
       announceMoved: async () => {},
       ttl: this.ttl,
-      purges: purgesAlone(clock),
+      purges,
+      changes: changesAlone({ journal, clock, purges, memory }),
       maintenance: { current: () => null },
       clock,
       timers: systemTimers,

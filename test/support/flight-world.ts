@@ -25,7 +25,8 @@ import {
   type SharedCache,
   UNSHARED,
 } from '../../src/cache/shared-cache.ts';
-import { purgesAlone } from './purges.ts';
+import { MemoryJournal } from '../../src/journal/memory-journal.ts';
+import { changesAlone, purgesAlone } from './purges.ts';
 import type { CacheClass, CacheTtl } from '../../src/cache/ttl-policy.ts';
 import type { Clock } from '../../src/time/clock.ts';
 import type { Timers } from '../../src/time/timers.ts';
@@ -286,7 +287,8 @@ const NOT_FOUND_TTL: CacheTtl = { freshMs: 15_000, staleMs: 0, errorMs: 0 };
 export class FlightWorld {
   readonly time = new FakeTime();
   readonly redis = new FakeRedis(this.time);
-  readonly purges = purgesAlone(this.time);
+  readonly journal = new MemoryJournal();
+  readonly purges = purgesAlone(this.time, undefined, this.journal);
   readonly calls: StoreCall[] = [];
   journalFails = false;
   readonly ttl: Partial<Record<CacheClass, CacheTtl>> = {};
@@ -317,6 +319,7 @@ export class FlightWorld {
       },
       ttl: { of: (name) => this.ttl[name] ?? (name === 'notFound' ? NOT_FOUND_TTL : DEFAULT_TTL) },
       purges: this.purges,
+      changes: changesAlone({ journal: this.journal, clock: this.time, purges: this.purges, memory }),
       maintenance: { current: () => null },
       clock: this.time,
       timers: this.time,

@@ -76,6 +76,8 @@ const NEWEST = 0.3;
 /** Its weight if it differs by more than a third from that: then something else has changed. */
 const NEWEST_IF_OTHER = 0.7;
 const OTHER = 1 / 3;
+/** The most for what was seen of calls (redis-seen-calls.ts), whose copies may be gone long before. */
+const MOST_FOR_SEEN = 0.1;
 /** What lies beside a copy's own bytes: its name, the list of its owners, Redis's structures. */
 const OVERHEAD_BYTES = 400;
 
@@ -90,7 +92,10 @@ return redis.call('UNLINK', KEYS[1])
 );
 
 interface Drawn extends NewCopy {
+  /** Empty for what is no copy. */
   readonly name: string;
+  /** It is what was seen of a call. */
+  readonly isSeen: boolean;
 }
 
 /** One server's number of names, and random names of answers. */
@@ -104,6 +109,8 @@ interface Estimate {
   all: number;
   /** For copies that came in lists, and were never read alone. */
   backfilled: number;
+  /** For what was seen of calls. */
+  seen: number;
   readonly byHolder: Map<string, number>;
 }
 
@@ -138,6 +145,17 @@ export class RedisBudget {
     if (!this.#admits(copy, this.#maxBytes)) return false;
     this.#count(copy, copy.bytes + OVERHEAD_BYTES);
     if (this.#shares.total > this.#maxBytes * NEAR) this.#sampleSoon();
+    return true;
+  }
+
+  /** Whether so much may be stored of what was seen of calls that nothing is there of yet. */
+  admitSeen(bytes: number): boolean {
+    const seen = (this.#estimate?.seen ?? 0) + bytes;
+    if (this.#maxBytes === null) return true;
+    if (seen > this.#maxBytes * MOST_FOR_SEEN || this.#shares.total + bytes > this.#maxBytes * MOST_FOR_LISTS)
+      return false;
+    this.#count({ holder: '', isBackfill: false }, bytes);
+    if (this.#estimate !== null) this.#estimate.seen = seen;
     return true;
   }
 
@@ -263,7 +281,14 @@ export class RedisBudget {
       ]);
       const [holder, wholeAtMs = null] = about;
       // Null for one that has expired since.
-      return { name: isEntry ? name : '', bytes: bytes ?? 0, holder: holder ?? '', isBackfill: wholeAtMs !== null };
+      const isSeen = CacheNames.seenIn(name) !== null;
+      return {
+        name: isEntry ? name : '',
+        bytes: bytes ?? 0,
+        holder: holder ?? '',
+        isBackfill: wholeAtMs !== null,
+        isSeen,
+      };
     };
     const [names, ...drawn] = await Promise.all([client.dbsize(), ...Array.from({ length: DRAWS }, draw)]);
     return { names, drawn: drawn.filter((one) => one !== null) };
@@ -316,16 +341,17 @@ function limitIn(info: string): { readonly usedBytes: number; readonly maxBytes:
 /** What all servers hold, if their other names are like those that were drawn. */
 function estimateOf(samples: readonly Sample[]): Estimate {
   const byHolder = new Map<string, number>();
-  let [all, backfilled] = [0, 0];
+  let [all, backfilled, seen] = [0, 0, 0];
   for (const { names, drawn } of samples) {
-    for (const { holder, bytes, isBackfill } of drawn) {
+    for (const { holder, bytes, isBackfill, isSeen } of drawn) {
       const share = (bytes * names) / DRAWS;
       all += share;
       if (isBackfill) backfilled += share;
+      if (isSeen) seen += share;
       byHolder.set(holder, (byHolder.get(holder) ?? 0) + share);
     }
   }
-  return { all, backfilled, byHolder };
+  return { all, backfilled, seen, byHolder };
 }
 
 /** Below this part of all, a holder of the past is forgotten. */
@@ -344,6 +370,7 @@ function averaged(newest: Estimate, before: Estimate | null): Estimate {
   return {
     all,
     backfilled: mean(newest.backfilled, before.backfilled),
+    seen: mean(newest.seen, before.seen),
     byHolder: new Map(byHolder.filter(([, bytes]) => bytes > all * FORGOTTEN)),
   };
 }

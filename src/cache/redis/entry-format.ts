@@ -164,10 +164,10 @@ function keptMs(ttls: readonly number[]): number {
   return Math.min(MAX_KEPT_MS, Math.max(LEAST_KEPT_MS, wholeMs));
 }
 
-/** The entry in the two fields of its hash; null if there is none, or if it is broken, which is reported. */
+/** The entry in `meta`, `body` and `changed` of its hash; null if there is none, or if it is broken, which is reported. */
 export async function decodeEntry(
   place: EntryReading,
-  [metaField, body]: readonly unknown[],
+  [metaField, body, changed]: readonly unknown[],
 ): Promise<StoredEntry | null> {
   const { key, owner } = place;
   if (!Buffer.isBuffer(metaField)) return null;
@@ -183,7 +183,9 @@ export async function decodeEntry(
       answer.kind === 'absent'
         ? readAbsent(answer, meta, place)
         : await readFound({ kind, answer, bytes }, meta, place);
-    return { kind, owner, entry: new Entry(read, requestedAtMs), tags, position, receivedAtMs };
+    const entry = { kind, owner, entry: new Entry(read, requestedAtMs), tags, position, receivedAtMs };
+    if (!Buffer.isBuffer(changed)) return entry;
+    return { ...entry, changed: changed.toString() === 'announced' ? 'announced' : 'shown' };
   } catch (error) {
     place.onBroken(asBroken(key, error));
     return null;
@@ -270,7 +272,7 @@ function reasonOf(cause: unknown): string {
 
 /**
  * Fields of a hash, so that what is known of an entry can be read without its record: `meta`, `body`, `by`, the API key whose
- * read has brought it, and `whole`, of a copy that came in a list and was never read alone: until when it is kept once it is
+ * read has brought it, `changed`, of a copy from before a change that is forgotten: `announced` or `shown`; and `whole`, of a copy that came in a list and was never read alone: until when it is kept once it is
  * (`use`), Unix milliseconds. `read` returns the members that
  * scripts compare by; nil for what is no entry. `isFromFuture` goes by Redis's clock (C9: it judges between those of the
  * gateways): what is from the future beats nothing.

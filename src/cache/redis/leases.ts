@@ -68,7 +68,7 @@ const RENEW_AFTER = 0.3;
  * KEYS: lease, failure, negative entry, the key's owners, the copies of the set's owners. ARGV: token (empty if no lease is
  * wanted), how long it holds, when the newest answer was requested that the process has seen (empty for none), the set's
  * owners. Returns the first of these that there is:
- * 1. the newest answer that is newer than that, as [meta, body, when it was requested, the place of its owner (0: it is the
+ * 1. the newest answer that is newer than that, as [meta, body, the mark of a change, when it was requested, the place of its owner (0: it is the
  *    negative entry)]: the process has to judge it before it asks again. An answer from the future is only news to a process
  *    that has seen none (C9: it beats no other)
  * 2. the failure
@@ -95,8 +95,8 @@ end
 consider(KEYS[3], 0)
 if newest then
   use(newest)
-  local fields = redis.call('HMGET', newest, 'meta', 'body')
-  return {fields[1], fields[2], asText(newestAtMs), place}
+  local fields = redis.call('HMGET', newest, 'meta', 'body', 'changed')
+  return {fields[1], fields[2], fields[3], asText(newestAtMs), place}
 end
 local failure = redis.call('GET', KEYS[2])
 if failure then return failure end

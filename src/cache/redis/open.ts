@@ -12,6 +12,7 @@ import type { CacheClass, TtlPolicy } from '../ttl-policy.ts';
 import { type BudgetExcess, RedisBudget } from './budget.ts';
 import { RecordCipher, UndecryptableError } from './encryption.ts';
 import { PurgeSweep } from './purge-sweep.ts';
+import { RedisSeenCalls } from './redis-seen-calls.ts';
 import { RedisSharedCache } from './redis-shared-cache.ts';
 import { RollbackGuard } from './rollback-guard.ts';
 
@@ -57,6 +58,7 @@ export interface SharedTierSettings {
 
 export interface SharedTier {
   readonly copies: RedisSharedCache;
+  readonly seenCalls: RedisSeenCalls;
   /**
    * Keeps stored entries of these classes as long as the TTLs in force want it. Resolves after some seconds at the latest;
    * the rest is done in the background. Never rejects.
@@ -101,9 +103,11 @@ export function openSharedTier(context: SharedTierContext): SharedTier {
       else onFailed('decode', error);
     },
   });
+  const seenCalls = new RedisSeenCalls({ cache, names, ttl, budget });
   const sweep = new PurgeSweep({
     purges,
     sharedCache: copies,
+    seenCalls,
     // The journal is that of all processes, so all of them must be in front of one store.
     isElected: () => {
       const all = instances.list().filter(({ usesJournal }) => usesJournal);
@@ -115,6 +119,7 @@ export function openSharedTier(context: SharedTierContext): SharedTier {
   });
   return {
     copies,
+    seenCalls,
     keepLonger: async (classes) => {
       const kept = copies.keepLonger(classes).catch((error: unknown) => onFailed('keep', error));
       await withDeadline(kept, KEEP_WITHIN_MS, timers, () => undefined);

@@ -7,12 +7,15 @@
 import type { Clock } from '../../time/clock.ts';
 import type { Timers } from '../../time/timers.ts';
 import { type PurgeLog, SequenceMarks } from '../purge-log.ts';
+import { isBefore, keyOf, type MarkOf, originOf } from '../change-table.ts';
 import { keysOfEvaluation } from '../request.ts';
+import { noteForgotten, type SeenCalls } from '../seen-calls.ts';
 import type { RedisSharedCache } from './redis-shared-cache.ts';
 
 export interface PurgeSweepOptions {
   readonly purges: PurgeLog;
-  readonly sharedCache: Pick<RedisSharedCache, 'measure' | 'delete' | 'countNames' | 'isUp' | 'addEnding'>;
+  readonly sharedCache: Pick<RedisSharedCache, 'measure' | 'delete' | 'mark' | 'countNames' | 'isUp' | 'addEnding'>;
+  readonly seenCalls: Pick<SeenCalls, 'noteAnnounced'>;
   /** Whether this process is the one. */
   readonly isElected: () => boolean;
   readonly clock: Clock;
@@ -86,8 +89,9 @@ export class PurgeSweep {
     const { purges, sharedCache, clock } = this.#options;
     const nowMs = clock.nowMs();
     const evaluations = purges.table.evaluationsUpTo(upTo);
+    const marks = purges.changes.upTo(upTo);
     const isToDrop = purges.last > 0 && upTo > 0 && nowMs - this.#droppedAtMs >= DROP_EVERY_MS;
-    if (evaluations.length === 0 && !isToDrop) return;
+    if (evaluations.length === 0 && marks.length === 0 && !isToDrop) return;
     const { history } = purges.position;
     for (let i = 0; i < evaluations.length; i += BATCH) {
       await Promise.all(
@@ -101,10 +105,23 @@ export class PurgeSweep {
           ),
       );
     }
+    for (let i = 0; i < marks.length; i += BATCH) {
+      await Promise.all(marks.slice(i, i + BATCH).map((one) => this.#mark(one)));
+    }
     if (isToDrop) this.#droppedAtMs = nowMs;
     // What is deleted must not come back unnoticed once nobody remembers the purge.
     const endings = await sharedCache.addEnding();
     if (purges.position.history === history) await purges.forget(upTo, endings);
+  }
+
+  /** The copy from before a change bears its mark from now on, and what was last seen of a call the announced one. */
+  async #mark(one: MarkOf): Promise<void> {
+    const { sharedCache, seenCalls } = this.#options;
+    const key = keyOf(one);
+    if (key === null) return;
+    const address = { key, owner: one.workspace };
+    await sharedCache.mark(address, originOf(one.mark), (copy) => isBefore(one, copy));
+    await noteForgotten(one, seenCalls);
   }
 
   /** One pass over the cache Redis for all purges so far whose keys are not known. */

@@ -9,11 +9,12 @@ import { defineScript, runScript } from '../../redis/script.ts';
 import { largestOf } from '../../redis/value-limit.ts';
 import type { Clock } from '../../time/clock.ts';
 import { redisSpan } from '../../tracing/spans.ts';
-import { ownersIn, type WorkspaceSet } from '../address.ts';
-import type { Keyed, Measured } from '../entry.ts';
+import { type Address, ownersIn, type WorkspaceSet } from '../address.ts';
+import type { ChangeMode, Dated } from '../change-table.ts';
+import type { ChangeOrigin, Keyed, Measured } from '../entry.ts';
 import { holderOf, type MemoryTier } from '../memory-tier.ts';
-import { isPurged, LATE_MS, type PurgeLog, type Tagged } from '../purge-log.ts';
-import { KEY_VERSION } from '../request.ts';
+import { isPurged, LATE_MS, type PurgeLog, type Tag, type Tagged } from '../purge-log.ts';
+import { idIn, KEY_VERSION } from '../request.ts';
 import type {
   Backfilled,
   FlightInspection,
@@ -41,6 +42,8 @@ import {
   retentionOf,
   withOwners,
 } from './entry-format.ts';
+import { CLEAR_BESIDE, DELETE, KEEP_LONGER, MARK } from './entry-scripts.ts';
+import { seenSchema } from './redis-seen-calls.ts';
 import { FlightChannel, type FlightChannelOptions } from './flight-channel.ts';
 import { failureSchema, type LeaseOptions, LOOK, RedisLease } from './leases.ts';
 import type { RollbackGuard } from './rollback-guard.ts';
@@ -82,52 +85,6 @@ if not isTooLate and (present or ARGV[7] ~= '1') then
   if not present then status = 2 end
 end
 return {status, unpack(endOthers(KEYS[1], names, copies, listed, own, answer, isSpared))}
-`,
-);
-
-/**
- * KEYS: entry; of a copy, its key's owners. ARGV: the Retention of some classes as JSON, by class, and the time. Such an entry
- * is kept so long, if it is not kept longer anyway. Returns whether it was changed.
- */
-const KEEP_LONGER = defineScript(
-  'keepEntryLonger',
-  `${ENTRY_LUA}
-local entry = read(KEYS[1])
-if not entry then return 0 end
-local class = entry.answer.kind == 'absent' and 'notFound' or entry.kind
-local retention = cjson.decode(ARGV[1])[class]
-if not retention then return 0 end
-local longestMs = math.min(entry.requestedAtMs + retention.longestMs, retention.untilMs)
-local keepMs = math.max(entry.requestedAtMs + retention.lastingMs, longestMs) - tonumber(ARGV[2])
-local wholeAtMs = tonumber(redis.call('HGET', KEYS[1], 'whole') or '')
-if keepMs <= (wholeAtMs and wholeAtMs - nowMs() or redis.call('PTTL', KEYS[1])) then return 0 end
-if KEYS[2] then keepAtLeast(KEYS[2], string.format('%.0f', keepMs)) end
-if wholeAtMs then
-  redis.call('HSET', KEYS[1], 'whole', string.format('%.0f', nowMs() + keepMs))
-  return 1
-end
-return redis.call('PEXPIRE', KEYS[1], string.format('%.0f', keepMs))
-`,
-);
-
-/** KEYS: entry; of a copy, its key's owners. ARGV: its meta, its owner. Deletes it unless another one has taken its place. */
-const DELETE = defineScript(
-  'deleteEntry',
-  `
-if redis.call('HGET', KEYS[1], 'meta') ~= ARGV[1] then return 0 end
-if KEYS[2] then redis.call('HDEL', KEYS[2], ARGV[2]) end
-return redis.call('UNLINK', KEYS[1])
-`,
-);
-
-/** KEYS: a key's owners. Deletes the list if it holds nothing but ends: after a purge nothing older is served anyway. */
-const CLEAR_OWNERS = defineScript(
-  'clearOwners',
-  `
-for _, listed in ipairs(redis.call('HVALS', KEYS[1])) do
-  if listed == '${HAS_COPY}' then return 0 end
-end
-return redis.call('UNLINK', KEYS[1])
 `,
 );
 
@@ -184,10 +141,10 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     if (Array.isArray(reply)) {
       // A copy that was read before a purge of it was forgotten could not be told from a good one.
       if (purges.forgotten !== forgotten) return await this.#look(look);
-      const [meta, body, newestAtMs, place] = newsSchema.parse(reply);
+      const [meta, body, changed, newestAtMs, place] = newsSchema.parse(reply);
       const owner = owners[place - 1];
       const address = owner === undefined ? this.#negativeOf(key, set.name) : this.#copyOf(key, owner);
-      return { status: 'found', answer: await decodeEntry(address, [meta, body]), seenAtMs: newestAtMs };
+      return { status: 'found', answer: await decodeEntry(address, [meta, body, changed]), seenAtMs: newestAtMs };
     }
     if (reply === null) return { status: 'nothing' };
     if (typeof reply === 'number') return { status: 'taken', leaseLeftMs: reply };
@@ -257,10 +214,11 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
       const unseen = names.filter((name) => CacheNames.isEntry(name) && !counted.has(name));
       for (const name of unseen) counted.add(name);
       await Promise.all(unseen.map(visit));
+      if (isDeleting) await Promise.all(names.map((name) => this.#forgetSeen(name)));
       passed += BATCH;
       await onBatch?.(passed);
     }
-    if (isDeleting) await this.#clearOwners(first);
+    if (isDeleting) await this.#clearBeside(first);
     if (isDeleting && purges.position.history === history)
       await purges.noteSwept({ upTo: sequence, entries: 0, of: 0 });
     return { entries, bytes, isComplete: true };
@@ -276,7 +234,24 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     this.#assertUsable();
     const names = await Promise.all(keys.map((key) => this.#copiesOf(key)));
     await Promise.all(names.flat().map((name) => this.#visit(name, () => false, isOld)));
-    await this.#clearOwners(keys);
+    await this.#clearBeside(keys);
+  }
+
+  /** Has the copy there bear the mark of a change, if it is from before it; deletes it if that was hard. */
+  async mark(
+    { key, owner }: Address,
+    changed: ChangeOrigin,
+    isBefore: (copy: Dated) => ChangeMode | null,
+  ): Promise<void> {
+    this.#assertUsable();
+    const { cache, names, onBroken } = this.#options;
+    const name = names.of(key).copy(owner);
+    const meta = await cache.run((client) => client.hget(name, 'meta'));
+    const dated = meta === null ? null : decodeTagged(meta, onBroken);
+    const mode = dated === null ? null : isBefore(dated);
+    if (meta === null || mode === null) return;
+    if (mode === 'hard') await runScript(cache, DELETE, { keys: withOwners(name), args: [meta, owner] });
+    else await runScript(cache, MARK, { keys: [name], args: [meta, changed] });
   }
 
   /** How many names there are in all, of whatever. */
@@ -315,11 +290,11 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
 
   async #inspectOne(place: EntryReading): Promise<{ readonly kept: KeptCopy | null; readonly isBroken: boolean }> {
     const { name } = place;
-    const [[meta, body], pttl] = await this.#options.cache.run((client) =>
-      Promise.all([client.hmgetBuffer(name, 'meta', 'body'), client.pttl(name)]),
+    const [[meta, body, changed], pttl] = await this.#options.cache.run((client) =>
+      Promise.all([client.hmgetBuffer(name, 'meta', 'body', 'changed'), client.pttl(name)]),
     );
     let isBroken = false;
-    const decoded = await decodeEntry({ ...place, onBroken: () => (isBroken = true) }, [meta, body]);
+    const decoded = await decodeEntry({ ...place, onBroken: () => (isBroken = true) }, [meta, body, changed]);
     const stored = decoded === null ? null : this.#options.purges.fromShared(decoded);
     const bytes = (meta?.length ?? 0) + (body?.length ?? 0);
     return { kept: stored === null ? null : { stored, bytes, keptForMs: leftOf(pttl) }, isBroken };
@@ -348,9 +323,13 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     return { ...this.#copyOf(key, owner), name: this.#options.names.of(key).negative(owner) };
   }
 
-  async #clearOwners(keys: readonly string[]): Promise<void> {
+  async #clearBeside(keys: readonly string[]): Promise<void> {
     const { cache: link, names } = this.#options;
-    await Promise.all(keys.map((key) => runScript(link, CLEAR_OWNERS, { keys: [names.of(key).owners], args: [] })));
+    const clear = (key: string): Promise<unknown> => {
+      const { owners, seen } = names.of(key);
+      return runScript(link, CLEAR_BESIDE, { keys: [owners, seen], args: [] });
+    };
+    await Promise.all(keys.map(clear));
   }
 
   /** The names of all copies of a key. */
@@ -401,6 +380,20 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
     return name.length + Buffer.byteLength(meta) + bodyBytes;
   }
 
+  /** Deletes what was seen of a call in the workspaces where a hard purge has ended its copies. */
+  async #forgetSeen(name: string): Promise<void> {
+    const key = CacheNames.seenIn(name);
+    if (key === null) return;
+    const { cache, purges } = this.#options;
+    const seen = await cache.run((client) => client.hgetall(name));
+    const tags: readonly Tag[] = ['all', 'class:evaluation', `evaluation:${idIn('evaluation', key)}`];
+    const ended = Object.entries(seen).filter(([workspace, text]) => {
+      const position = parseJson(seenSchema, text)?.position;
+      return position !== undefined && isPurged(purges, { position, tags: [...tags, `workspace:${workspace}`] });
+    });
+    if (ended.length > 0) await cache.run((client) => client.hdel(name, ...ended.map(([workspace]) => workspace)));
+  }
+
   /** While Redis doesn't answer, every call rejects at once instead of after the time of a command. */
   #assertUp(): void {
     if (!this.isUp()) throw new Error('the cache Redis does not answer');
@@ -414,6 +407,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
 
 const newsSchema = z.tuple([
   z.instanceof(Buffer),
+  z.instanceof(Buffer).nullable(),
   z.instanceof(Buffer).nullable(),
   z.instanceof(Buffer).transform((text) => Number(text.toString())),
   z.int(),

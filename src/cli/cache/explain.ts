@@ -81,7 +81,12 @@ function fetchText({ flight: { since, leaseLeftMs, justFailed } }: ExplanationVi
 }
 
 function entryCells(entry: CopyView): Cell[] {
-  const state = entry.softPurged ? `${entry.state}, soft-purged` : entry.state;
+  const state =
+    entry.changed !== null
+      ? `${entry.state} (${entry.changed})`
+      : entry.softPurged
+        ? `${entry.state}, soft-purged`
+        : entry.state;
   return [
     state,
     entry.answer,

@@ -30,7 +30,7 @@ export function statsCommand(): Command {
   return routeCommand(texts, (routes) => routes.cacheStats, statsText);
 }
 
-const OUTCOMES = ['HIT', 'STALE', 'ON ERROR', 'COLLAPSED', 'MISS', 'FAILED'];
+const OUTCOMES = ['HIT', 'STALE', 'ON ERROR', 'CHANGED', 'COLLAPSED', 'MISS', 'FAILED'];
 
 function statsText(stats: Stats): string {
   const { memory, classes } = stats;
@@ -44,6 +44,7 @@ function statsText(stats: Stats): string {
       of.hit,
       of['stale-while-revalidate'],
       of['stale-if-error'],
+      of.changed,
       of.collapsed,
       of.miss,
       of.failed,

@@ -36,7 +36,14 @@ const STEP_MS = 300_000;
 /** So many records that are left out are named, per process and step. */
 const NAMED_RECORDS = 20;
 /** In the order in which they are shown. */
-const MISS_REASONS = ['never-seen', 'expired', 'evicted', 'purged', 'not-cacheable'] as const satisfies MissReason[];
+const MISS_REASONS = [
+  'never-seen',
+  'expired',
+  'evicted',
+  'purged',
+  'changed',
+  'not-cacheable',
+] as const satisfies MissReason[];
 
 function counting(name: string, stepMs: number, spanMs?: number) {
   return {
@@ -173,8 +180,8 @@ export class Stats {
     step.add(`${cacheClass} reads`);
     if (outcome === 'hit' || outcome === 'stale-while-revalidate') step.add(`${cacheClass} hits`);
     if (outcome === 'failed') step.add(`${cacheClass} failed`);
-    if (outcome === 'stale-while-revalidate' || outcome === 'stale-if-error') step.add('stale');
-    if (outcome === 'stale-if-error') step.add('stale on error');
+    if (outcome === 'stale-while-revalidate' || isOnError(outcome)) step.add('stale');
+    if (isOnError(outcome)) step.add('stale on error');
     if (ageMs !== null) step.add(`age ${bucketOf(ageMs)}`);
     step.add(`latency ${latency}`);
   }
@@ -192,6 +199,11 @@ export class Stats {
   }
 }
 
+/** Whether a copy was served because the store failed or was not asked. */
+function isOnError(outcome: ReadReport['outcome']): boolean {
+  return outcome === 'stale-if-error' || outcome === 'changed';
+}
+
 function counted<W, T>(
   { whose, steps }: { readonly whose: Whose; readonly steps: readonly TimeBucket<W>[] },
   sum: (all: readonly W[]) => T,
@@ -205,6 +217,7 @@ function classCounts(sums: Counts, cacheClass: CacheClass): ClassCounts {
     hit: of('outcome hit'),
     'stale-while-revalidate': of('outcome stale-while-revalidate'),
     'stale-if-error': of('outcome stale-if-error'),
+    changed: of('outcome changed'),
     collapsed: of('outcome collapsed'),
     miss: of('outcome miss'),
     failed: of('outcome failed'),

@@ -36,7 +36,15 @@ async function createSweep({ failing = 0, batches = 0 } = {}) {
   vi.spyOn(purges, 'noteSwept').mockResolvedValue();
   const sweep = new PurgeSweep({
     purges,
-    sharedCache: { measure, countNames, delete: () => Promise.resolve(), isUp: () => true, addEnding: async () => [] },
+    sharedCache: {
+      measure,
+      countNames,
+      delete: () => Promise.resolve(),
+      mark: () => Promise.resolve(),
+      isUp: () => true,
+      addEnding: async () => [],
+    },
+    seenCalls: { noteAnnounced: () => Promise.resolve() },
     isElected: () => true,
     clock: time,
     timers: time,

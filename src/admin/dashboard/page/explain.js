@@ -59,7 +59,10 @@ function storeText({ since, justFailed }, now) {
 }
 
 /** @param {NonNullable<Explanation['memory']>} copy @param {string} now */
-function copyText({ state, answer, owner, ageMs, freshUntil, staleUntil, errorUntil, softPurged, bytes: size }, now) {
+function copyText(
+  { state, answer, owner, ageMs, freshUntil, staleUntil, errorUntil, softPurged, changed, bytes: size },
+  now,
+) {
   const until = (/** @type {string} */ name, /** @type {string | null} */ at) => {
     const leftMs = at === null ? 0 : Date.parse(at) - Date.parse(now);
     return leftMs > 0 ? [`${name} for ${duration(leftMs)} more`] : [];
@@ -69,6 +72,7 @@ function copyText({ state, answer, owner, ageMs, freshUntil, staleUntil, errorUn
     ...until('fresh', freshUntil),
     ...until('served stale', staleUntil),
     ...until('kept for errors', errorUntil),
+    ...(changed === null ? [] : ['from before a change: the next read renews it first']),
     ...(softPurged ? ['softly purged: the next read refreshes it'] : []),
     `of ${owner}`,
   ].join('; ');
