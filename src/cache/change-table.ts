@@ -7,7 +7,6 @@
  */
 import type { Changed, Position, RecordChange, Snapshot } from '../journal/journal.ts';
 import { RECORD_KINDS } from '../upstream/resources.ts';
-import type { ChangeOrigin, StoredEntry } from './entry.ts';
 import { recordRequest } from './request.ts';
 
 /** What one kind of a record of one workspace has gone through. Sequences are 0, and times null, for what has not been. */
@@ -44,6 +43,22 @@ export interface Dated {
 }
 
 export type ChangeMode = 'soft' | 'hard';
+/** Who has said that a record has changed: the store, or an answer that shows it. */
+export type ChangeOrigin = 'announced' | 'shown';
+
+/** The part of a copy, or of a negative entry, that changes go by. */
+export interface DatedCopy {
+  readonly kind: string;
+  readonly owner: string;
+  readonly tags: readonly string[];
+  readonly position: Position;
+  readonly receivedAtMs: number;
+  readonly entry: {
+    readonly requestedAtMs: number;
+    readonly answer: { readonly kind: 'found'; readonly etag: string | null } | { readonly kind: 'absent' };
+  };
+  readonly changed?: ChangeOrigin;
+}
 
 const NO_MARK: Mark = {
   soft: 0,
@@ -133,7 +148,7 @@ export class ChangeTable {
    * How the copy is from before a change of what it shows. `workspaceIds`: those of the readers of a negative entry; without them
    * it counts as that of its owner alone.
    */
-  of(copy: StoredEntry, nowMs: number, workspaceIds: readonly string[] = [copy.owner]): ChangeMode | null {
+  of(copy: DatedCopy, nowMs: number, workspaceIds: readonly string[] = [copy.owner]): ChangeMode | null {
     const { kind, owner, tags, position, entry, changed } = copy;
     const known = changed === undefined ? null : 'soft';
     if (position.sequence >= this.#last && this.#awaited === 0) return known;
@@ -155,7 +170,7 @@ export class ChangeTable {
     return worst;
   }
 
-  #ofList({ tags, position, entry }: StoredEntry, nowMs: number): ChangeMode | null {
+  #ofList({ tags, position, entry }: DatedCopy, nowMs: number): ChangeMode | null {
     let worst: ChangeMode | null = null;
     for (const tag of tags) {
       const last = this.#lists.get(tag);
@@ -167,7 +182,7 @@ export class ChangeTable {
   }
 
   /** Whether the copy is from before a change that the store has announced. */
-  isAnnouncedSince({ kind, owner, tags, position: { sequence }, changed }: StoredEntry): boolean {
+  isAnnouncedSince({ kind, owner, tags, position: { sequence }, changed }: DatedCopy): boolean {
     if (changed === 'announced') return true;
     if (sequence >= this.#last) return false;
     if (kind === 'list') {
@@ -185,7 +200,7 @@ export class ChangeTable {
   }
 
   /** Notes the validator of an answer: another one than was announced is asked for again, a few times. */
-  noteAnswer({ kind, owner, tags, entry, position }: StoredEntry): void {
+  noteAnswer({ kind, owner, tags, entry, position }: DatedCopy): void {
     if (this.#awaited === 0 || entry.answer.kind === 'absent') return;
     for (const tag of tags) {
       const { etag, announced, otherEtags } = this.#markOf(tag, owner, kind);
@@ -263,7 +278,7 @@ function lastOf({ soft, hard, announced }: Mark): number {
 }
 
 /** Whether the copy has another validator than the store has announced, and it is time to ask again. */
-function isLagging({ etag, announced, otherEtags }: Mark, copy: StoredEntry, nowMs: number): boolean {
+function isLagging({ etag, announced, otherEtags }: Mark, copy: DatedCopy, nowMs: number): boolean {
   const { answer } = copy.entry;
   if (etag === null || copy.position.sequence < announced) return false;
   // What came in a list has none.

@@ -12,6 +12,7 @@ import type { ResourceKind } from '../upstream/resources.ts';
 import type { Absent, Found, StoreAnswer } from '../upstream/store.ts';
 import { StoreError } from '../upstream/store-error.ts';
 import { type Address, ownersIn, type WorkspaceSet } from './address.ts';
+import type { ChangeOrigin } from './change-table.ts';
 import type { Tag, Tagged } from './purge-log.ts';
 import { type CacheRequest, hash32, recordRequest } from './request.ts';
 import type { CacheClass } from './ttl-policy.ts';
@@ -102,8 +103,6 @@ export interface StoredEntry<T = unknown> extends Tagged, Pick<FetchStamp, 'rece
   /** Set once a change is forgotten that it is from before: the store has announced it, or an answer has shown it. */
   changed?: ChangeOrigin;
 }
-
-export type ChangeOrigin = 'announced' | 'shown';
 
 export interface Keyed {
   readonly key: string;

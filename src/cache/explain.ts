@@ -4,7 +4,8 @@ import type { Clock } from '../time/clock.ts';
 import type { Maintenance, MaintenanceWatch } from '../upstream/maintenance.ts';
 import { workspaceSetOf, type WorkspaceSet } from './address.ts';
 import { assess } from './copies.ts';
-import { type ChangeOrigin, classOf, isFor, isOfKind, type StoredEntry } from './entry.ts';
+import type { ChangeOrigin } from './change-table.ts';
+import { classOf, isFor, isOfKind, type StoredEntry } from './entry.ts';
 import type { MissReason, ReadReport } from './events.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import {

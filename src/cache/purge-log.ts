@@ -20,8 +20,7 @@ import { ID_PATTERN, UUID_PATTERN } from '../domain/vocabulary.ts';
 import type { EventsByKind, Journal, LastPurge, Position, Snapshot } from '../journal/journal.ts';
 import type { Clock } from '../time/clock.ts';
 import type { RecordTag } from '../upstream/resources.ts';
-import { ChangeTable, type ChangeMode, type MarkOf } from './change-table.ts';
-import type { StoredEntry } from './entry.ts';
+import { type ChangeMode, ChangeTable, type DatedCopy, type MarkOf } from './change-table.ts';
 import { CACHE_CLASSES, type CacheClass } from './ttl-policy.ts';
 
 /** The tags that copies are purged by: those of their record, of their class, and one that all of them have. */
