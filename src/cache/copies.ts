@@ -8,7 +8,7 @@ import { isOfKind, type StoredEntry } from './entry.ts';
 import type { Changes } from './changes.ts';
 import type { CacheListener } from './events.ts';
 import type { MemoryTier } from './memory-tier.ts';
-import { type CachedCopy, freshnessOf, type FreshnessPolicy, isNewer } from './plan.ts';
+import { type CachedCopy, type FreshFor, freshnessOf, type FreshnessPolicy, isNewer } from './plan.ts';
 import type { PurgeLog } from './purge-log.ts';
 import type { Reader, Tier } from './reader.ts';
 import type { CacheRequest } from './request.ts';
@@ -63,15 +63,15 @@ export function adopt<T>(
   return assess({ request, set }, answer, 'redis', parts);
 }
 
-/** The entry with its freshness now; null for one that is no answer to the request. `set`: null if it is not known who reads. */
+/** The entry with its freshness now; null for one that is no answer to the request. */
 export function assess<T>(
-  { request, set }: { readonly request: CacheRequest<T>; readonly set: WorkspaceSet | null },
+  of: FreshFor & { readonly request: CacheRequest<T> },
   stored: StoredEntry | null,
   tier: Tier,
   policy: FreshnessPolicy & { readonly clock: Clock },
 ): CachedCopy<T> | null {
-  if (stored === null || !isOfKind(request, stored)) return null;
-  return { stored, tier, ...freshnessOf(request.keyHash, stored, policy, policy.clock.nowMs(), set?.ids) };
+  if (stored === null || !isOfKind(of.request, stored)) return null;
+  return { stored, tier, ...freshnessOf(of, stored, policy, policy.clock.nowMs()) };
 }
 
 /** Undefined if the shared cache, or the journal, fails: that is reported, and never a reader's trouble. */

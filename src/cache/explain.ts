@@ -188,7 +188,7 @@ function shown(copy: KeptCopy | null, { request, set }: ExplainedTo, parts: Expl
   const cacheClass = classOf(kind, entry);
   const ttl = parts.ttl.of(cacheClass);
   const freshMs = jitteredFreshMs(ttl, jitterOf(request.keyHash, requestedAtMs));
-  const { state, ageMs, ttlMs } = freshnessOf(request.keyHash, stored, parts, parts.clock.nowMs(), set?.ids);
+  const { state, ageMs, ttlMs } = freshnessOf({ request, set }, stored, parts, parts.clock.nowMs());
   const softPurged = parts.purges.since(position, tags) === 'soft';
   const until = (moreMs: number): string | null => (state === 'purged' ? null : iso(requestedAtMs + freshMs + moreMs));
   const view = {

@@ -8,7 +8,7 @@ import type { Clock } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
 import type { MaintenanceWatch } from '../upstream/maintenance.ts';
 import type { Fetch } from '../upstream/store.ts';
-import { Changes } from './changes.ts';
+import { Changes, type ChangesOptions } from './changes.ts';
 import { type Erasure, erasureSchema, type Fleet, type Holding, holdingOf, holdingSchema } from './erase.ts';
 import type { MarkOf } from './change-table.ts';
 import { broadcast, type CacheListener } from './events.ts';
@@ -17,7 +17,7 @@ import { memoryDropper, memoryMarker } from './purge.ts';
 import { PurgeLog } from './purge-log.ts';
 import { ReadThrough } from './read-through.ts';
 import { openSharedTier, type SharedTier, type SharedTierHooks } from './redis/open.ts';
-import { MemorySeenCalls, noteForgotten } from './seen-calls.ts';
+import { MemorySeenCalls, noteForgotten, type SeenCalls } from './seen-calls.ts';
 import { type Moved, type SharedCacheAdmin, UNSHARED } from './shared-cache.ts';
 import { TtlControl } from './ttl-control.ts';
 import { CACHE_CLASSES, TtlPolicy, type TtlEnd } from './ttl-policy.ts';
@@ -81,17 +81,9 @@ export function openCache(context: CacheContext): CacheRoom {
   const { memoryBytes, classes } = config.cache;
   const memory = new MemoryTier({ maxBytes: memoryBytes, clock });
   const ttl = new TtlPolicy(clock, classes);
-  const onHard = memoryDropper(memory, timers);
   const seenHere = new MemorySeenCalls();
-  const mark = memoryMarker(memory);
-  const onForgetting = (marks: readonly MarkOf[]): void => {
-    mark(marks);
-    for (const one of marks) void noteForgotten(one, seenHere);
-  };
-  const purges = new PurgeLog({ journal, clock, onHard, onForgetting, isAlone: links === null });
-  const stopMoves = journal.on('moved', ({ key, workspaces, requestedAtMs }) => {
-    memory.end(key, workspaces, requestedAtMs);
-  });
+  const purges = openPurges(context, memory, seenHere);
+  const stopMoves = journal.on('moved', (moved) => memory.end(moved.key, moved.workspaces, moved.requestedAtMs));
   const settings = { ...config.cache, maxAnswerBytes: config.upstream.maxResponseBytes };
   const ofStore = { store: store.identity, instances, clock, timers };
   const tier = links && openSharedTier({ ...ofStore, links, journal, settings, memory, ttl, purges, hooks });
@@ -105,15 +97,7 @@ export function openCache(context: CacheContext): CacheRoom {
   });
   const whatIf = openWhatIf(context, ttl);
   const events = broadcast([...listeners, whatIf.hooks]);
-  const changes = new Changes({
-    journal,
-    purges,
-    seenCalls: tier?.seenCalls ?? seenHere,
-    memory,
-    ownersOf: async (key) => (await tier?.copies.ownersOf(key)) ?? [],
-    clock,
-    onFailed: (operation, error) => events.onSharedCacheFailed({ operation, error }),
-  });
+  const changes = openChanges({ journal, purges, memory, seenHere, tier, events, clock });
   const reads = new ReadThrough({
     fetch: store.fetch,
     hasRoom: store.hasRoom,
@@ -157,6 +141,36 @@ export function openCache(context: CacheContext): CacheRoom {
 async function announceMoved(moved: Moved, journal: Journal, tier: SharedTier | null): Promise<unknown> {
   const endings = await tier?.copies.addEnding().catch(() => []);
   return await journal.append({ kind: 'moved', ...moved, endings });
+}
+
+/** `seenHere`: what was seen of calls, for a gateway without Redis. */
+function openPurges(
+  { journal, links, clock, timers }: CacheContext,
+  memory: MemoryTier,
+  seenHere: SeenCalls,
+): PurgeLog {
+  const mark = memoryMarker(memory);
+  const onForgetting = (marks: readonly MarkOf[]): void => {
+    mark(marks);
+    for (const one of marks) void noteForgotten(one, seenHere);
+  };
+  const onHard = memoryDropper(memory, timers);
+  return new PurgeLog({ journal, clock, onHard, onForgetting, isAlone: links === null });
+}
+
+type ChangesContext = Pick<ChangesOptions, 'journal' | 'purges' | 'memory' | 'clock'> & {
+  readonly seenHere: SeenCalls;
+  readonly tier: SharedTier | null;
+  readonly events: Required<CacheListener>;
+};
+
+function openChanges({ seenHere, tier, events, ...parts }: ChangesContext): Changes {
+  return new Changes({
+    ...parts,
+    seenCalls: tier?.seenCalls ?? seenHere,
+    ownersOf: async (key) => (await tier?.copies.ownersOf(key)) ?? [],
+    onFailed: (operation, error) => events.onSharedCacheFailed({ operation, error }),
+  });
 }
 
 function openWhatIf({ store, links, instances, hooks, clock, timers }: CacheContext, ttl: TtlPolicy): WhatIf {

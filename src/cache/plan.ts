@@ -7,7 +7,7 @@
 import type { MissReason } from './events.ts';
 import { classOf, type Entry, type StoredEntry } from './entry.ts';
 import { setOfOwner, type WorkspaceSet } from './address.ts';
-import { mix32 } from './request.ts';
+import { type CacheRequest, mix32 } from './request.ts';
 import type { Maintenance } from '../upstream/maintenance.ts';
 import type { PurgeLog } from './purge-log.ts';
 import type { Tier } from './reader.ts';
@@ -47,20 +47,22 @@ export interface FreshnessPolicy {
 /** By how much of itself freshness is shortened at most, so that what was fetched together doesn't become stale together. */
 export const MAX_JITTER = 0.1;
 
-/**
- * `keyHash` is `hash32` of the key that it is stored under. `workspaceIds`: those of its readers, by whose changes a negative
- * entry goes.
- */
+/** For whom a copy's freshness is asked. */
+export interface FreshFor {
+  readonly request: Pick<CacheRequest<unknown>, 'keyHash'>;
+  /** A negative entry goes by the changes of these workspaces; null if it is not known who reads. */
+  readonly set: Pick<WorkspaceSet, 'ids'> | null;
+}
+
 export function freshnessOf(
-  keyHash: number,
+  { request: { keyHash }, set }: FreshFor,
   stored: StoredEntry,
   { ttl, purges }: FreshnessPolicy,
   nowMs: number,
-  workspaceIds?: readonly string[],
 ): Freshness {
   const { entry, kind, tags, position } = stored;
   const purge = purges.since(position, tags);
-  const change = purges.changeOf(stored, nowMs, workspaceIds);
+  const change = purges.changeOf(stored, nowMs, set?.ids);
   const classTtl = ttl.of(classOf(kind, entry));
   const ageMs = ageOf(entry, nowMs);
   const leftMs =

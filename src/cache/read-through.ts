@@ -259,7 +259,7 @@ export class ReadThrough implements Cache {
   ): CacheRead<T> {
     const { entry, kind } = stored;
     const { clock, events } = this.#options;
-    const { ttlMs, ageMs } = copy ?? freshnessOf(request.keyHash, stored, this.#options, clock.nowMs(), set.ids);
+    const { ttlMs, ageMs } = copy ?? freshnessOf({ request, set }, stored, this.#options, clock.nowMs());
     events.onRead?.({
       class: classOf(kind, entry),
       key: request.key,

@@ -21,6 +21,7 @@ const LIST_OVER_MS = 330_000;
 const CALL_OVER_MS = 2 * HOUR_MS;
 const RENEWED = 'evalgate; fwd=stale; stored';
 const OUTDATED: unknown = expect.stringMatching(/^evalgate; hit; ttl=(0|-\d+); detail=changed$/);
+const AGE_330: unknown = expect.stringMatching(/^33\d$/);
 
 describe.each(BACKENDS)('%s', (kind) => {
   let world: World;
@@ -172,7 +173,7 @@ describe.each(BACKENDS)('%s', (kind) => {
     expect(old.headers).toMatchObject({
       'cache-status': OUTDATED,
       'cache-control': 'private, max-age=0, must-revalidate',
-      age: expect.stringMatching(/^33\d$/),
+      age: AGE_330,
     });
     expect(old.text).not.toContain('failing');
     recover();
@@ -207,14 +208,14 @@ describe.each(BACKENDS)('%s', (kind) => {
 
   test('a call that differed in its last five answers is unstable: its parts go by their times, until it is the same again', async () => {
     const { subject, transcript, list } = await createWarm();
-    for (const [turn, isRenewed] of [true, true, true, true, false, false].entries()) {
+    const shown: unknown[] = [];
+    for (const turn of [0, 1, 2, 3, 4, 5]) {
       edit(subject, `unstable ${turn}`);
       world.clock.advance(LIST_OVER_MS);
       expect((await list.ask()).text).toContain(`unstable ${turn}`);
-      const { text, cache } = await transcript.ask();
-      if (isRenewed) expect(text).toContain(`unstable ${turn}`);
-      else expect([text, cache]).toEqual([containing('unstable 3'), HIT]);
+      shown.push(/unstable \d/.exec((await transcript.ask()).text)?.[0]);
     }
+    expect(shown).toEqual([0, 1, 2, 3, 3, 3].map((turn) => `unstable ${turn}`));
     world.clock.advance(LIST_OVER_MS);
     await list.ask();
     expect((await transcript.ask()).text).toContain('unstable 5');

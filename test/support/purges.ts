@@ -14,8 +14,9 @@ export function purgesAlone(
 }
 
 export function changesAlone(parts: Pick<ChangesOptions, 'journal' | 'clock' | 'purges' | 'memory'>): Changes {
-  const onFailed = (operation: string, error: unknown): void => {
-    throw new Error(`${operation} failed`, { cause: error });
-  };
   return new Changes({ ...parts, seenCalls: new MemorySeenCalls(), ownersOf: async () => [], onFailed });
+}
+
+function onFailed(operation: string, error: unknown): void {
+  throw new Error(`${operation} failed`, { cause: error });
 }

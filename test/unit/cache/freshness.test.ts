@@ -19,7 +19,7 @@ function at(
   const entry = new Entry({ kind: 'found', record: {}, etag: null, bytes: 1 }, 0);
   const stored = { kind: 'rubric', owner: 'w1', entry, tags: ['all'], position, receivedAtMs: 0 } as const;
   return freshnessOf(
-    keyHash,
+    { request: { keyHash }, set: null },
     stored,
     { ttl: { of: () => times }, purges: { since: () => purge, changeOf: () => null } },
     ageMs,
@@ -73,7 +73,9 @@ test('C9: the age of an entry from the future is unknown, and stays so; it has j
   const entry = new Entry({ kind: 'found', record: {}, etag: null, bytes: 1 }, 3_600_000);
   const stored = { kind: 'rubric', owner: 'w1', entry, tags: ['all'], position, receivedAtMs: 3_600_000 } as const;
   const policy = { ttl: { of: () => TIMES }, purges: { since: () => null, changeOf: () => null } };
-  const seen = [0, 299_999, 300_000, 3_600_000].map((nowMs) => freshnessOf(0, stored, policy, nowMs));
+  const seen = [0, 299_999, 300_000, 3_600_000].map((nowMs) =>
+    freshnessOf({ request: { keyHash: 0 }, set: null }, stored, policy, nowMs),
+  );
   expect(seen).toEqual([
     { state: 'stale', ttlMs: 0, ageMs: null },
     { state: 'stale', ttlMs: -299_999, ageMs: null },
