@@ -31,7 +31,7 @@ import { adopt, attempt, copyInMemory, type ReadThroughParts } from './copies.ts
 import type { StoredEntry } from './entry.ts';
 import type { LeaseWaitEnd } from './events.ts';
 import { FlightSpans } from './flight-spans.ts';
-import { announceMoved, backfill, isRefused, keep } from './keep.ts';
+import { announceMoved, backfill, dropIfRefused, keep } from './keep.ts';
 import { isOfSet, isTelling, reportMisplacedPart } from './part-owner.ts';
 import { type CachedCopy, plan } from './plan.ts';
 import type { FlightView, Tier } from './reader.ts';
@@ -215,7 +215,7 @@ export class Flights {
       const status = await attempt(this.#options.events, 'complete', () => withinWait(task, completing));
       // 4. Keep, in memory.
       const isKept = keep(task, stored, status ?? 'unshared', this.#options);
-      if (status === undefined) void this.#dropIfRefused(task, stored, completing);
+      if (status === undefined) void dropIfRefused(task, stored, completing, this.#options);
       return { served: stored, from: 'store', isKept };
     } catch (error) {
       throw asStoreError(error);
@@ -223,12 +223,6 @@ export class Flights {
       // A turn later: by then each request that waits has taken its part of the memory (`Slot.use`).
       if (reserved.length > 0) setImmediate(() => reserved.forEach((release) => release()));
     }
-  }
-
-  /** Redis has answered too late for the reader: what it refuses leaves memory then. Never rejects. */
-  async #dropIfRefused(task: FetchTask, stored: StoredEntry, completing: Promise<CompletionStatus>): Promise<void> {
-    const status = await completing.catch(() => undefined);
-    if (status !== undefined && isRefused(status)) this.#options.memory.delete(task.request.key, stored);
   }
 
   /**

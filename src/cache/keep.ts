@@ -62,8 +62,19 @@ async function shareBackfills(entries: readonly Backfill[], keptFor: KeptFor, pa
 }
 
 /** Whether the shared cache knows something newer, so that the answer may not stay in memory either. */
-export function isRefused(status: CompletionStatus): boolean {
+function isRefused(status: CompletionStatus): boolean {
   return status === 'lost' || status === 'overtaken';
+}
+
+/** Redis has answered too late for the reader: what it refuses leaves memory then. Never rejects. */
+export async function dropIfRefused(
+  { request }: FetchTask,
+  stored: StoredEntry,
+  completing: Promise<CompletionStatus>,
+  { memory }: Pick<ReadThroughParts, 'memory'>,
+): Promise<void> {
+  const status = await completing.catch(() => undefined);
+  if (status !== undefined && isRefused(status)) memory.delete(request.key, stored);
 }
 
 interface Ended {
