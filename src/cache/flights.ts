@@ -254,7 +254,6 @@ export class Flights {
       let looked = turn?.looked ?? (await ask());
       while (!signal.aborted) {
         if (looked.status === 'leased') {
-          // A list, or another set's call, may have left it since the reader looked.
           const brought = copyInMemory(task, this.#options);
           if (brought !== null && isInstead(task, brought)) {
             await looked.lease.release().catch(() => undefined);
