@@ -12,8 +12,10 @@ import { growth } from './gateway/cases/growth.ts';
 import { codings, singles } from './gateway/cases/hot-reads.ts';
 import { latency } from './gateway/cases/latency.ts';
 import { miss, overLimit } from './gateway/cases/misses.ts';
-import { memory, start, workers } from './gateway/cases/process.ts';
+import { memory } from './gateway/cases/memory.ts';
+import { start } from './gateway/cases/start.ts';
 import { tracing } from './gateway/cases/tracing.ts';
+import { workers } from './gateway/cases/workers.ts';
 import { installPeers } from './gateway/node-peers.ts';
 import { readOptions } from './options.ts';
 

@@ -1,12 +1,13 @@
 /**
  * `npm run conformance`: tools that know only the OpenAPI document use a gateway in front of the sample store. Prism
- * validates requests and answers as a proxy, and HTTP caches keep answers. Exit status 1 if anything departs from the document. Its first run installs the tools into their own folder; they are no dependencies of the project.
+ * validates requests and answers as a proxy, and HTTP caches of clients and shared ones keep answers. Exit status 1 if anything departs from the document. Its first run installs the tools into their own folder; they are no dependencies of the project.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkCaches } from './caches.ts';
 import { checkWithPrism } from './prism.ts';
+import { checkSharedCaches } from './shared-caches.ts';
 import { type Check, openWorld, TOOLS } from './world.ts';
 
 if (!existsSync(join(TOOLS, 'node_modules/.package-lock.json'))) {
@@ -15,7 +16,7 @@ if (!existsSync(join(TOOLS, 'node_modules/.package-lock.json'))) {
 }
 const world = await openWorld();
 try {
-  const checks = [...(await checkCaches(world)), ...(await checkWithPrism(world))];
+  const checks = [...(await checkSharedCaches(world)), ...(await checkCaches(world)), ...(await checkWithPrism(world))];
   for (const { name, measured, faults } of checks) {
     process.stdout.write(`${faults.length === 0 ? 'ok    ' : 'FAILED'}  ${name}: ${measured}\n`);
     for (const fault of faults) process.stdout.write(`        ${fault}\n`);

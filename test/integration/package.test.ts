@@ -1,79 +1,34 @@
 /**
  * The package as `npm pack` makes it, run as an installed one: no TypeScript, no development tool, and no script of a
- * dependency at its installation. It is packed from a copy, because a build in this checkout would be run by other tests.
+ * dependency at its installation.
  */
-import { cpSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { fileOf, openFolder } from '../support/files.ts';
 import { forFile } from '../support/opened.ts';
+import { installPacked, lockedPackages, productionPackages } from '../support/packed.ts';
 import { GatewayProcess, runProcess } from '../support/process.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const SOURCES = [
-  'src',
-  'config',
-  '.ci',
-  'package.json',
-  'package-lock.json',
-  'tsconfig.json',
-  'tsconfig.build.json',
-  'README.md',
-  'LICENSE',
-];
-const lockSchema = z.object({
-  packages: z.record(
-    z.string(),
-    z.looseObject({ dev: z.boolean().optional(), hasInstallScript: z.boolean().optional() }),
-  ),
-});
 
 const folder = await forFile(openFolder());
-const { files, program } = await install();
-
-/** Packs a copy of this checkout, and lays this checkout's production dependencies beside what the package holds. */
-async function install(): Promise<{ files: readonly string[]; program: string }> {
-  const copy = join(folder.path, 'copy');
-  for (const name of SOURCES) cpSync(join(ROOT, name), join(copy, name), { recursive: true });
-  symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
-  const packed = await runProcess('sh', [
-    '-c',
-    `cd "${copy}" && npm pack --silent && tar xzf evalgate-*.tgz -C "${folder.path}"`,
-  ]);
-  expect(packed).toMatchObject({ code: 0 });
-  const installed = join(folder.path, 'package');
-  for (const name of productionPackages()) {
-    cpSync(join(ROOT, name), join(installed, name), { recursive: true, dereference: true });
-  }
-  const all = readdirSync(installed, { recursive: true, encoding: 'utf8' });
-  return {
-    files: all.filter((name) => !name.startsWith('node_modules')),
-    program: join(installed, 'src/cli/evalgate.js'),
-  };
-}
-
-function locked(): [string, { dev?: boolean | undefined; hasInstallScript?: boolean | undefined }][] {
-  const lock = lockSchema.parse(JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')));
-  return Object.entries(lock.packages).filter(([name, { dev }]) => name !== '' && dev !== true);
-}
-
-/** A package inside another comes with it. */
-function productionPackages(): string[] {
-  return locked().flatMap(([name]) => (name.lastIndexOf('node_modules') === 0 ? [name] : []));
-}
+const { root, program } = await installPacked(folder.path);
 
 test('it holds no TypeScript and nothing of the tests', () => {
+  const all = readdirSync(root, { recursive: true, encoding: 'utf8' });
+  const files = all.filter((name) => !name.startsWith('node_modules'));
   expect(files).toContain('dist/cli/run.js');
   expect(files.filter((name) => /\.ts$|^test|tsconfig/.test(name))).toEqual([]);
 });
 
 test('no dependency of it runs a script when it is installed', () => {
-  expect(locked().filter(([, { hasInstallScript }]) => hasInstallScript === true)).toEqual([]);
+  expect(lockedPackages().filter(([, hasInstallScript]) => hasInstallScript)).toEqual([]);
 });
 
 test('it holds the licence of each dependency, and the bill of materials names each', async () => {
-  const licences = readFileSync(join(folder.path, 'package/dist/LICENSES.txt'), 'utf8');
+  const licences = readFileSync(join(root, 'dist/LICENSES.txt'), 'utf8');
   const { stdout } = await runProcess(process.execPath, [join(ROOT, '.ci/shipped.ts'), 'sbom']);
   const { components } = z.object({ components: z.array(z.object({ name: z.string() })) }).parse(JSON.parse(stdout));
   const names = new Set(components.map(({ name }) => name));
@@ -101,10 +56,9 @@ test('it serves the API, its documentation and the dashboard', async () => {
 test('the image compiles every file of it beforehand, and a program of the image uses that', async () => {
   const [, step = ''] =
     /^RUN (node --input-type=module [^]*?)\n(?!  )/m.exec(readFileSync(join(ROOT, 'Dockerfile'), 'utf8')) ?? [];
-  const installed = join(folder.path, 'package');
   const cache = join(folder.path, 'compile-cache');
   const env = { ...process.env, NODE_COMPILE_CACHE: cache };
-  const script = `cd "${installed}" && ${step.replaceAll('/app/', `${installed}/`)}`;
+  const script = `cd "${root}" && ${step.replaceAll('/app/', `${root}/`)}`;
   expect(await runProcess('sh', ['-c', script], env)).toMatchObject({ code: 0, stderr: '' });
   const compiled = readdirSync(cache, { recursive: true });
   const args = ['--disable-sigusr1', program, 'keys', 'list', '--help'];

@@ -24,6 +24,8 @@ export interface EvalgateOptions {
   /** Settings that no environment variable has, as YAML. */
   readonly file?: string;
   readonly core?: number | null;
+  /** The launcher, if it is not that of this checkout. */
+  readonly program?: string;
 }
 
 export interface Store extends Started {
@@ -49,13 +51,14 @@ export async function startEvalgate({
   env,
   file,
   core = SERVER_CORE,
+  program = PROGRAM,
 }: EvalgateOptions): Promise<Evalgate> {
   const folder = await mkdtemp(join(tmpdir(), 'evalgate-bench-'));
   const configFile = join(folder, 'config.yaml');
   await writeFile(configFile, file ?? '{}\n');
   const { child, pid, stop } = launch({
     core,
-    command: [process.execPath, PROGRAM, 'serve', '--json'],
+    command: [process.execPath, program, 'serve', '--json'],
     env: {
       CONFIG_FILE: configFile,
       PORT: '0',

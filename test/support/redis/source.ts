@@ -1,10 +1,11 @@
 /** Finds where the tests' Redis comes from, once per run, and says so. Vitest runs `setup` before the first test. */
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, rename, rm, symlink } from 'node:fs/promises';
-import { delimiter, join, resolve } from 'node:path';
+import { symlink } from 'node:fs/promises';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { TestProject } from 'vitest/node';
 import { programOnPath } from '../process.ts';
+import { unpacked } from '../unpacked.ts';
 import { onHost, type RedisSource } from './server.ts';
 
 declare module 'vitest' {
@@ -17,7 +18,6 @@ const run = promisify(execFile);
 const IMAGE = 'redis:8-alpine';
 /** A slow line may take so long to pull the image. */
 const PROBE_TIMEOUT_MS = 180_000;
-const CACHE = resolve(import.meta.dirname, '../../../.cache/redis');
 /** `redis-server` and `redis-check-rdb` are one program, which goes by its name; this package starts no service. */
 const PACKAGES = ['redis-tools', 'libjemalloc2', 'liblzf1', 'libatomic1'];
 const HELP = [
@@ -54,8 +54,8 @@ async function firstSource(): Promise<RedisSource> {
     const path = programOnPath(name);
     if (path !== null) return serverAt(path, 'on the PATH');
   }
-  const unpacked = await unpackedServer().catch((error: unknown) => say(`the packages can't be had: ${String(error)}`));
-  return unpacked ?? { kind: 'none', help: HELP, about: 'none' };
+  const fallback = await unpackedServer().catch((error: unknown) => say(`the packages can't be had: ${String(error)}`));
+  return fallback ?? { kind: 'none', help: HELP, about: 'none' };
 }
 
 function say(line: string): undefined {
@@ -96,36 +96,9 @@ async function serverAt(path: string, where: string, env: Readonly<Record<string
 }
 
 async function unpackedServer(): Promise<RedisSource | undefined> {
-  const root = join(CACHE, 'root');
-  const triplet = `${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu`;
-  const libraries = ['usr/lib', 'lib'].flatMap((base) => [join(root, base), join(root, base, triplet)]);
-  const env = { LD_LIBRARY_PATH: libraries.join(delimiter) };
-  const server = () => serverAt(join(root, 'usr/bin/redis-server'), "the distribution's packages, unpacked", env);
-  const before = await server().catch(() => undefined);
-  if (before !== undefined) return before;
-  if (programOnPath('apt-get') === null || programOnPath('dpkg-deb') === null) return undefined;
-  await unpack(root);
-  return server();
-}
-
-/** Needs no rights. Unpacks beside and renames, so that another run at the same time never sees half of it. */
-async function unpack(root: string): Promise<void> {
-  await mkdir(CACHE, { recursive: true });
-  const folder = await mkdtemp(join(CACHE, 'unpack-'));
-  try {
-    // The system's lists of packages may be missing or old.
-    const lists = ['-o', `Dir::State::Lists=${folder}/lists`, '-o', `Dir::Cache=${folder}/cache`];
-    await mkdir(join(folder, 'lists/partial'), { recursive: true });
-    await mkdir(join(folder, 'cache/archives/partial'), { recursive: true });
-    await run('apt-get', [...lists, 'update']);
-    await run('apt-get', [...lists, 'download', ...PACKAGES], { cwd: folder });
-    for (const name of await readdir(folder)) {
-      if (name.endsWith('.deb')) await run('dpkg-deb', ['-x', join(folder, name), join(folder, 'root')]);
-    }
-    await symlink('redis-check-rdb', join(folder, 'root/usr/bin/redis-server'));
-    // Another run may have been first.
-    await rename(join(folder, 'root'), root).catch(() => undefined);
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+  const packages = await unpacked('redis', PACKAGES, (root) =>
+    symlink('redis-check-rdb', join(root, 'usr/bin/redis-server')),
+  );
+  if (packages === null) return undefined;
+  return serverAt(packages.path('usr/bin/redis-server'), "the distribution's packages, unpacked", packages.env);
 }
