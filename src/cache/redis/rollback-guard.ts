@@ -1,7 +1,8 @@
 /**
  * Notices that a cache Redis of its own has gone back to an older state: a snapshot was restored, a replica that lags was
- * promoted, it was emptied, or the address leads to another server. What was ended there since would be there again, and the
- * journal no longer knows of it: purges of evaluations that are forgotten, and copies that the store has disowned.
+ * promoted, it was emptied, or the address leads to another server. What was ended there since would be there again (C6: a
+ * purged copy is never served again), and the journal no longer knows of it: purges of evaluations that are forgotten, and
+ * copies that the store has disowned.
  *
  * The cache Redis counts what is ended, and so does the state Redis, always second: a count in the cache Redis that is behind is
  * one that went back. In a Cluster each bucket has a count, so each primary has its own. Then one event of the journal makes all
@@ -68,8 +69,6 @@ export class RollbackGuard {
   /** The counts as the state Redis has them; 0 for one that it has not. */
   #required: readonly number[] = [];
   #provenAtMs = Number.NEGATIVE_INFINITY;
-  /** How often a connection was lost, or may have been. */
-  #doubts = 0;
   readonly #comparing = new SingleFlight<void>();
 
   constructor(options: RollbackGuardOptions) {
@@ -80,8 +79,9 @@ export class RollbackGuard {
       this.#required = this.#keys.map((_, i) => Math.max(this.#required[i] ?? 0, endings?.[i] ?? 0));
     };
     const doubt = (): void => {
-      this.#doubts += 1;
       this.#provenAtMs = Number.NEGATIVE_INFINITY;
+      // One that is under way says nothing of a new connection.
+      this.#comparing.forgetAll();
     };
     this.#endings = [
       journal.on('forgotten', require),
@@ -98,7 +98,7 @@ export class RollbackGuard {
   /** Called before each look. Null if it was compared just now; else resolves once it is, or rejects if that failed. */
   prove(): Promise<void> | null {
     if (this.#keys.length === 0 || this.#nowMs() - this.#provenAtMs <= PROOF_HOLDS_MS) return null;
-    return this.#comparing.join('compare', () => this.#compare());
+    return this.#comparing.join('compare', (isCurrent) => this.#compare(isCurrent));
   }
 
   /**
@@ -115,9 +115,9 @@ export class RollbackGuard {
     for (const end of this.#endings) end();
   }
 
-  async #compare(): Promise<void> {
+  async #compare(isCurrent: () => boolean): Promise<void> {
     const { cache, journal, onRolledBack } = this.#options;
-    const [sentAtMs, doubts] = [this.#nowMs(), this.#doubts];
+    const sentAtMs = this.#nowMs();
     // As it is now: what is counted meanwhile may be here before the answers are.
     const required = this.#required;
     const found = await Promise.all(this.#keys.map((key) => cache.run((client) => client.get(key))));
@@ -129,7 +129,7 @@ export class RollbackGuard {
       await Promise.all(raised);
       onRolledBack();
     }
-    if (doubts === this.#doubts) this.#provenAtMs = sentAtMs;
+    if (isCurrent()) this.#provenAtMs = sentAtMs;
   }
 
   #nowMs(): number {
