@@ -67,39 +67,56 @@ export async function purge(
   const tags = [...new Set([...request.tags, ...alongside])];
   const [asked, all] = [new Set(request.tags), new Set(tags)];
   const before = purges.snapshot();
-  let isMade = false;
-  let lists = noLists();
-  const isAffected = ({ tags: own, position }: Tagged): boolean => {
-    if (!own.some((tag) => all.has(tag)) || before.since(position, own) === 'hard') return false;
-    // Copies stored since the purge are not part of it.
-    if (isMade && purges.since(position, own) === null) return false;
-    if (own.includes('class:list') && !own.some((tag) => asked.has(tag))) {
-      lists.entries += 1;
-      for (const tag of own) if (tag.startsWith(LISTS_OF)) lists.workspaces.add(tag);
-    }
-    return true;
-  };
-  // Counted first where a hard purge leaves nothing to count.
-  const isCountedHere = shared?.isUp() !== true;
-  let counted = isCountedHere ? memory.measure(isAffected) : NOT_COUNTED;
-  if (!request.isDryRun) {
-    await purges.purge(tags, request.mode);
-    isMade = true;
-  }
-  let problem: string | null = null;
-  const isDeleting = isMade && request.mode === 'hard';
-  if (!isCountedHere && shared !== null) {
-    const first = tags.flatMap((tag) => keysOf(tag) ?? []);
-    const pass = { isDeleting, first, deadline: AbortSignal.timeout(countWithinMs) };
-    counted = await shared.measure(isAffected, pass).catch((error: unknown) => {
-      lists = noLists();
-      problem = refusedText(error);
-      return NOT_COUNTED;
-    });
-  }
-  const isComplete = counted.isComplete && (shared === null || !isCountedHere);
+  /** Whether it is among what the purge ends: not what was gone before. */
+  const isMeant = ({ tags: own, position }: Tagged): boolean =>
+    own.some((tag) => all.has(tag)) && before.since(position, own) !== 'hard';
+  /** The same once the purge is made: not what was stored since. */
+  const isEnded = (stored: Tagged): boolean => isMeant(stored) && purges.since(stored.position, stored.tags) !== null;
+  const isAsked = ({ tags: own }: Tagged): boolean => own.some((tag) => asked.has(tag));
+  const { isDryRun, mode } = request;
+  // If the shared cache can't be asked, memory is counted, and first: a hard purge leaves nothing to count there.
+  const inMemory = shared?.isUp() === true ? null : await count(isMeant, isAsked, (matches) => memory.measure(matches));
+  if (!isDryRun) await purges.purge(tags, mode);
+  const isDeleting = !isDryRun && mode === 'hard';
+  const first = tags.flatMap((tag) => keysOf(tag) ?? []);
+  const inRedis =
+    inMemory !== null || shared === null
+      ? null
+      : await count(isDryRun ? isMeant : isEnded, isAsked, (matches) =>
+          shared.measure(matches, { isDeleting, first, deadline: AbortSignal.timeout(countWithinMs) }),
+        ).catch((error: unknown) => ({ ...NOT_COUNTED, problem: refusedText(error) }));
+  const { lists, ...counted } = inMemory ?? inRedis ?? NOT_COUNTED;
+  const isComplete = counted.isComplete && (shared === null || inRedis !== null);
   const isDeleted = isDeleting ? isComplete : null;
-  return { ...counted, isComplete, tags, lists: widenedLists(alongside, lists), isDeleted, problem };
+  return { problem: null, ...counted, isComplete, tags, lists: widenedLists(alongside, lists), isDeleted };
+}
+
+/** What was counted, and the lists among it that the purge takes along. */
+interface Counted extends Measured {
+  readonly lists: { readonly entries: number; readonly workspaces: ReadonlySet<Tag> };
+}
+
+const NOT_COUNTED: Counted = {
+  entries: 0,
+  bytes: 0,
+  isComplete: false,
+  lists: { entries: 0, workspaces: new Set() },
+};
+
+/** `isAsked`: whether the copy was named, and is not only taken along. Rejects as `measure` does. */
+async function count(
+  matches: (stored: Tagged) => boolean,
+  isAsked: (stored: Tagged) => boolean,
+  measure: (matches: (stored: Tagged) => boolean) => Measured | Promise<Measured>,
+): Promise<Counted> {
+  const takenAlong: (readonly Tag[])[] = [];
+  const measured = await measure((stored) => {
+    const isMatch = matches(stored);
+    if (isMatch && stored.tags.includes('class:list') && !isAsked(stored)) takenAlong.push(stored.tags);
+    return isMatch;
+  });
+  const workspaces = new Set(takenAlong.flat().filter((tag) => tag.startsWith(LISTS_OF)));
+  return { ...measured, lists: { entries: takenAlong.length, workspaces } };
 }
 
 /** What Redis refused, word for word; null if it gave no answer. */
@@ -107,9 +124,6 @@ export function refusedText(error: unknown): string | null {
   const reply = replyText(error);
   return reply === null ? null : `Redis refuses: ${reply}`;
 }
-
-const noLists = () => ({ entries: 0, workspaces: new Set<Tag>() });
-const NOT_COUNTED: Measured = { entries: 0, bytes: 0, isComplete: false };
 
 /** The keys of all copies with that tag; null if that is not known. */
 export function keysOf(tag: Tag): readonly string[] | null {
@@ -203,10 +217,7 @@ async function workspacesOf(
   return [...new Set([...owners, ...before.map((tag) => tag.slice(LISTS_OF.length))])];
 }
 
-function widenedLists(
-  alongside: readonly Tag[],
-  counted: { readonly entries: number; readonly workspaces: ReadonlySet<Tag> },
-): WidenedLists | null {
+function widenedLists(alongside: readonly Tag[], counted: Counted['lists']): WidenedLists | null {
   const ownerKnown = !alongside.includes('class:list');
   const known = alongside.filter((tag) => tag.startsWith(LISTS_OF)).length;
   if (ownerKnown && known === 0) return null;
