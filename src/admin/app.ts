@@ -98,7 +98,7 @@ export async function openAdmin(context: AdminContext): Promise<Listener> {
 function optionsOf(context: AdminContext): AdminOptions {
   const { inForce, keys, operations, cache, resolve, changes, telemetry, clock } = context;
   const { instances, logger, health, metrics, readiness, workers, guard, redis } = telemetry;
-  const { admin, server, upstream, cache: ofCache } = inForce.config;
+  const { admin, server, upstream } = inForce.config;
   return {
     access: {
       tokens: () => inForce.config.admin.tokens,
@@ -126,7 +126,6 @@ function optionsOf(context: AdminContext): AdminOptions {
     cache: { ...cache, resolve },
     changes,
     settings: {
-      memoryBytes: ofCache.memoryBytes,
       maxRequestsPerSecond: upstream.maxRequestsPerSecond,
       configuredBy: (cacheClass, name) => originOf(inForce.loaded, `cache.classes.${cacheClass}.${name}`),
       outdatedLimitOf: (cacheClass) => inForce.config.cache.classes[cacheClass].outdatedLimit,

@@ -24,7 +24,7 @@ export function cacheViewEndpoints(options: AdminOptions): readonly Endpoint[] {
       return {
         ...countedOf(whose, instances),
         since,
-        memory: { ...memory.usage(), maxBytes: settings.memoryBytes },
+        memory: { ...memory.usage(), maxBytes: memory.maxBytes },
         redis: oncePerServer(inRedis),
         classes,
       };

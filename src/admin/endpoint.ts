@@ -77,7 +77,6 @@ export interface AdminCache extends Omit<CacheRoom, 'configure' | 'close'> {
 
 /** Settings that the answers show, or go by. */
 export interface AdminSettings {
-  readonly memoryBytes: number;
   /** How many calls a second the store gets at most; null for no such limit. */
   readonly maxRequestsPerSecond: number | null;
   /** The source of a configured TTL. */

@@ -44,6 +44,20 @@ const MAX_DROPPED = 16_384;
 /** Addresses at which copies have ended: older answers that come later are not kept there. */
 const MAX_ENDED = 16_384;
 
+const MAX_DEFAULT_BYTES = 64_000_000;
+const CONTAINER_SHARE = 1 / 8;
+
+/**
+ * `cache.memory` unless it is set. What follows from the heap's limit (`server.maxUnsent`, `upstream.answerMemory`) follows
+ * the container too: Node.js sets that limit by it.
+ *
+ * @param constrainedBytes - The memory that the system allows this process; 0 if it sets no limit.
+ */
+export function defaultMemoryBytes(constrainedBytes: number = process.constrainedMemory()): number {
+  if (constrainedBytes === 0) return MAX_DEFAULT_BYTES;
+  return Math.min(MAX_DEFAULT_BYTES, Math.floor(constrainedBytes * CONTAINER_SHARE));
+}
+
 export interface MemoryTierOptions {
   /** For answers, everything derived from them, and their keys. */
   readonly maxBytes: number;
@@ -51,6 +65,7 @@ export interface MemoryTierOptions {
 }
 
 export class MemoryTier {
+  readonly maxBytes: number;
   readonly #searched: FairLru<Slot>;
   readonly #rest: FairLru<Slot>;
   readonly #absent: FairLru<Negative>;
@@ -64,6 +79,7 @@ export class MemoryTier {
   readonly #clock: MemoryTierOptions['clock'];
 
   constructor({ maxBytes, clock }: MemoryTierOptions) {
+    this.maxBytes = maxBytes;
     const searchedBytes = Math.floor(maxBytes * SEARCHED_SHARE);
     const absentBytes = Math.floor(maxBytes * ABSENT_SHARE);
     const onEvicted = (_name: string, slot: Slot): void => this.#onEvicted(slot);

@@ -12,7 +12,7 @@ import { Changes, type ChangesOptions } from './changes.ts';
 import { type Erasure, erasureSchema, type Fleet, type Holding, holdingOf, holdingSchema } from './erase.ts';
 import type { MarkOf } from './change-table.ts';
 import { broadcast, type CacheListener } from './events.ts';
-import { MemoryTier } from './memory-tier.ts';
+import { defaultMemoryBytes, MemoryTier } from './memory-tier.ts';
 import { memoryDropper, memoryMarker } from './purge.ts';
 import { PurgeLog } from './purge-log.ts';
 import { ReadThrough } from './read-through.ts';
@@ -79,7 +79,7 @@ const FLIGHT_MARGIN_MS = 5000;
 export function openCache(context: CacheContext): CacheRoom {
   const { config, store, journal, links, instances, maintenance, listeners, hooks, clock, timers } = context;
   const { memoryBytes, classes } = config.cache;
-  const memory = new MemoryTier({ maxBytes: memoryBytes, clock });
+  const memory = new MemoryTier({ maxBytes: memoryBytes ?? defaultMemoryBytes(), clock });
   const ttl = new TtlPolicy(clock, classes);
   const seenHere = new MemorySeenCalls();
   const purges = openPurges(context, memory, seenHere);

@@ -165,8 +165,11 @@ export const configSchema = section({
     ),
   }),
   cache: section({
-    memoryBytes: setting(size(0, 1_000_000_000_000), { env: null, default: '64MB' }).describe(
-      'Memory for cached records and their rendered forms per process, shared fairly by API keys. Raise it if the hit ratio is low and memory is free.',
+    memoryBytes: setting(optional(size(0, 1_000_000_000_000), null), {
+      env: null,
+      default: null,
+    }).describe(
+      'Memory for cached records and their rendered forms per process, shared fairly by API keys. By default 64MB, or an eighth of the memory that a container may have if that is less. Raise it if the hit ratio is low and memory is free.',
     ),
     redisBytes: setting(optional(size(0, 1_000_000_000_000_000), null), { env: null, default: null }).describe(
       'Redis memory that the cache may fill, by an estimate. API keys share it: near it, copies make room, first those that only came in lists, then those of the keys that have most. Set it if keys and limits share a Redis without maxmemory. With maxmemory, the cache always leaves a tenth of it free there.',

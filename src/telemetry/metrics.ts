@@ -212,7 +212,7 @@ export class Metrics {
     this.#one('evalgate_http_unsent_bytes', 'sum', () => listeners.public.unsent.bytes);
     this.#by('tier', 'evalgate_cache_entries', 'sum', () => [['memory', memory.usage().entries]]);
     this.#by('tier', 'evalgate_cache_bytes', 'sum', () => [['memory', memory.usage().bytes]]);
-    this.#by('tier', 'evalgate_cache_limit_bytes', 'sum', () => [['memory', limits.memoryBytes]]);
+    this.#by('tier', 'evalgate_cache_limit_bytes', 'sum', () => [['memory', memory.maxBytes]]);
     this.#one('evalgate_store_answers_bytes', 'sum', () => answers().bytes);
     this.#one('evalgate_store_answers_waiting', 'sum', () => answers().waiting);
     this.#one('evalgate_store_breaker_open', 'max', () => guard().isOpen);
@@ -414,14 +414,14 @@ export interface GaugeSources {
     readonly admin: Pick<Listener, 'connections'>;
   };
   readonly maintenance: MaintenanceWatch;
-  readonly cache: { readonly memory: Pick<MemoryTier, 'usage'> };
+  readonly cache: { readonly memory: Pick<MemoryTier, 'usage' | 'maxBytes'> };
   readonly store: { readonly guard: Pick<Guard, 'status'>; readonly answerMemory: Pick<AnswerMemory, 'load'> };
   readonly instances: Pick<Instances, 'count'>;
   readonly keys: { readonly registry: Pick<KeyDirectory, 'census'> };
   /** Null for a gateway without Redis. */
   readonly redis: RedisSource | null;
-  /** Most bytes of the memory tier, and of the cache in Redis; null for no limit there. */
-  readonly limits: Pick<Config['cache'], 'memoryBytes' | 'redisBytes'>;
+  /** Most bytes of the cache in Redis; null for no limit. */
+  readonly limits: Pick<Config['cache'], 'redisBytes'>;
 }
 
 type Value = number | boolean | null;

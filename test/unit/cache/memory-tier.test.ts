@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { workspaceSetOf } from '../../../src/cache/address.ts';
 import { Entry, negativeEntry, type StoredEntry } from '../../../src/cache/entry.ts';
-import { MemoryTier } from '../../../src/cache/memory-tier.ts';
+import { defaultMemoryBytes, MemoryTier } from '../../../src/cache/memory-tier.ts';
 import { purgesAlone } from '../../support/purges.ts';
 import type { Reader } from '../../../src/cache/reader.ts';
 import { recordRequest } from '../../../src/cache/request.ts';
@@ -179,4 +179,13 @@ test('C6: a purge by key drops all that is filed under it, and nothing else', ()
   expect(memory.purge(() => true, [KEY])).toBe(3);
   expect([find(OWNER), find(OTHER), find(BOTH), memory.usage().entries]).toEqual([null, null, null, 1]);
   expect(memory.purge(() => true)).toBe(1);
+});
+
+test.each([
+  ['no limit', 0, 64_000_000],
+  ['what the system calls no limit', 2 ** 64, 64_000_000],
+  ['a container of 256 MB', 256_000_000, 32_000_000],
+  ['a container of 2 GB', 2_000_000_000, 64_000_000],
+])('cache.memory is by default an eighth of a small container: %s', (_, constrainedBytes, expected) => {
+  expect(defaultMemoryBytes(constrainedBytes)).toBe(expected);
 });
