@@ -91,7 +91,7 @@ export interface AdminSettings {
 export interface AdminState {
   /** The name of the caller's token; `anonymous` if the listener has no tokens. Missing before authentication. */
   who?: string;
-  /** What the caller's token allows; `admin` if the listener has no tokens. Missing before authentication. */
+  /** The role of the caller's token; `admin` if the listener has no tokens. Missing before authentication. */
   role?: Role;
   /** The path template of the matched endpoint. Missing if none matched. */
   route?: string;

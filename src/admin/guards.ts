@@ -183,7 +183,7 @@ export function authenticate({ tokens, wrongTokens, addressOf }: AdminAccess): A
   };
 }
 
-/** What is checked with these tokens. */
+/** Checks tokens against these. */
 function tokenCheck(tokens: readonly NamedToken[]) {
   const known = tokens.map(({ token, ...operator }) => ({ operator, digest: hash('sha256', token, 'buffer') }));
   return {

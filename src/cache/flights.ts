@@ -109,7 +109,7 @@ export class Flights {
     return { kind: 'call', turn: turn ?? OWN_TURN };
   }
 
-  /** The same without the lease, while no call may be made. Null if there is nothing newer than the reader has seen. */
+  /** Looks without taking the lease, while no call may be made. Null if there is nothing newer than the reader has seen. */
   async lookOnly<T>(task: FetchTask<T>): Promise<{ readonly copy: CachedCopy<T>; readonly seenAtMs: number } | null> {
     const turn = await attempt(this.#options.events, 'look', () => withinWait(task, this.#lookTogether(task, false)));
     if (turn?.looked.status !== 'found' || turn.looked.answer === null) return null;

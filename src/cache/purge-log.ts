@@ -98,9 +98,9 @@ export class PurgeTable {
   readonly #purges = new Map<Tag, LastPurges>();
   /** Evaluations whose last purge was soft, in the order of that. */
   readonly #soft = new Set<Tag>();
-  /** That of the last purge. */
+  /** The number of the last purge. */
   #sequence: number;
-  /** That of the last hard purge of more than single evaluations. */
+  /** The number of the last hard purge of more than single evaluations. */
   #lastBroad = 0;
   #forgotten = 0;
 
@@ -110,7 +110,7 @@ export class PurgeTable {
     this.#onHard = onHard;
   }
 
-  /** That of the last purge. */
+  /** The number of the last purge. */
   get last(): number {
     return this.#sequence;
   }

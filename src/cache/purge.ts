@@ -70,7 +70,7 @@ export async function purge(
   /** Whether it is among what the purge ends: not what was gone before. */
   const isMeant = ({ tags: own, position }: Tagged): boolean =>
     own.some((tag) => all.has(tag)) && before.since(position, own) !== 'hard';
-  /** The same once the purge is made: not what was stored since. */
+  /** Whether a purge that was made has ended it: not what was stored since. */
   const isEnded = (stored: Tagged): boolean => isMeant(stored) && purges.since(stored.position, stored.tags) !== null;
   const isAsked = ({ tags: own }: Tagged): boolean => own.some((tag) => asked.has(tag));
   const { isDryRun, mode } = request;

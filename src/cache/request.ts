@@ -35,7 +35,7 @@ export interface CacheRequest<T> {
   backfills(record: T): readonly Backfill[];
 }
 
-/** The same request for all parameters that ask for the same. */
+/** The request for these parameters; equal questions have equal keys. */
 export function cacheRequest<P, R>(resource: CachedResource<P, R>, params: P): CacheRequest<R> {
   // Its name in Redis, and the hash tag in it, are made in redis/names.ts.
   const key = `${KEY_VERSION}:{${resource.cacheName(params)}}`;

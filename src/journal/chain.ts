@@ -26,7 +26,7 @@ export function follow(position: ExactPosition, entry: Entry): 'next' | 'known' 
   return entry.sequence === position.sequence + 1 && entry.after === position.word ? 'next' : 'broken';
 }
 
-/** What the stream and the hash beside it say of the end of the journal; null for what is not there. */
+/** The end of the journal by the stream, and by the hash beside it; null for what is not there. */
 export interface End {
   readonly history: string | null;
   readonly last: string | null;

@@ -1,4 +1,4 @@
-/** Events and what they leave, as they are kept in Redis. What is read back is checked: another release may have written it. */
+/** Events and what they leave, as they are kept in Redis. All that is read back is checked: another release may have written it. */
 import { z } from 'zod';
 import type { Entry } from './chain.ts';
 import type { Changed, JournalEvent, LastPurge, Snapshot, TimeOverride } from './journal.ts';
@@ -51,7 +51,7 @@ const eventSchema = z.discriminatedUnion('kind', [
 
 const KINDS: ReadonlySet<string> = new Set(eventSchema.options.map(({ shape }) => shape.kind.value));
 const ofAnyKind = z.looseObject({ kind: z.string() });
-/** What can't be read may purge anything: another release may know more. */
+/** An event that can't be read may purge anything: another release may know more. */
 const ANY_PURGE: JournalEvent = { kind: 'purge', tags: ['all'], mode: 'hard' };
 
 /**
@@ -118,7 +118,7 @@ export const changeSchema = z
   .tuple([...positionParts], z.unknown())
   .transform(([history, sequence, word, ...results]) => ({ position: { history, sequence, word }, results }));
 
-/** What the hash holds beside the position. What can't be read counts as not set. */
+/** The fields of the hash beside the position. A field that can't be read counts as not set. */
 export function readSnapshot(fields: ReadonlyMap<string, string>): Omit<Snapshot, 'because' | 'position'> {
   const purges = new Map<string, LastPurge>();
   const times = new Map<string, readonly TimeOverride[]>();
@@ -136,7 +136,7 @@ export function readSnapshot(fields: ReadonlyMap<string, string>): Omit<Snapshot
     }
     if (kind === 'changes') {
       const event = changesSchema.safeParse(parsed(value)).data;
-      // What can't be read may have changed anything.
+      // An event that can't be read may have changed anything.
       if (event === undefined) purges.set('all', { soft: 0, hard: Number(name) });
       else changes.push({ sequence: Number(name), event });
     }

@@ -130,7 +130,7 @@ export class RedisJournal implements Journal {
     return isAppended === 1;
   }
 
-  /** What events that replace a field of the hash have left there, as far as this process knows. */
+  /** The fields of the hash that events replace, as far as this process knows. */
   registers(): ReadonlyMap<string, string> {
     return this.#registers;
   }
@@ -285,7 +285,7 @@ export class RedisJournal implements Journal {
     if (because === 'lost') this.#options.onLost();
   }
 
-  /** What this process knows, for a script, with the word of the event that it may append. */
+  /** The position of this process, for a script, with the word of the event that it may append. */
   #ask(): { readonly asked: string; readonly next: string } {
     const next = randomBytes(WORD_BYTES).toString('base64url');
     const asked = JSON.stringify({ ...this.#position, isJoined: this.#isJoined, begin: randomUUID(), next });

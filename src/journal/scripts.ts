@@ -8,7 +8,7 @@
  *   Redis, for each of its counts.
  *
  * Each script first compares stream, hash and what the caller knows. If they contradict each other, Redis has lost events: it
- * was emptied, evicted one of the two, was restored from an old copy, or lost its last writes in a failover. Nobody can say
+ * was emptied, evicted one of the two, was restored from an old copy, or lost its last writes in a failover. It is not known
  * any more what was purged, so a new history begins, in which everything from before counts as purged.
  *
  * Each change works on a Redis that is out of memory (C6b: purges and revocations do): if the first write of a script is

@@ -116,7 +116,7 @@ export interface InstancesOptions {
 }
 
 export class Instances {
-  /** This process's own. */
+  /** The id of this process. */
   readonly id = randomUUID();
   readonly #link: RedisLink | null;
   readonly #atLeast: number;

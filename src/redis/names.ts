@@ -42,7 +42,7 @@ export function trialKeys(id: string): readonly string[] {
 /** Times of a quota's admitted requests: a list, oldest first. */
 export const quotaLogKey = (quotaId: string): string => `${quotaKey(quotaId)}:log`;
 
-/** That a process's admissions of one outage were added to the log: set once, so that sending them again adds nothing. */
+/** Set once a process's admissions of one outage were added to the log, so that sending them again adds nothing. */
 export const quotaMergeKey = (quotaId: string, mergeId: string): string =>
   `${quotaKey(quotaId)}:merged:${escaped(mergeId)}`;
 
@@ -73,7 +73,7 @@ export const auditKey = (): string => `${PREFIX}audit`;
 export interface CacheKeyNames {
   /** The copy of that owner: a workspace or, for a list, a set of them. */
   readonly copy: (owner: string) => string;
-  /** That there is none for a set of workspaces. */
+  /** The negative entry of a set of workspaces: there is no such record for it. */
   readonly negative: (set: string) => string;
   /** By owner, whether there is a copy, or when its copies ended. */
   readonly owners: string;

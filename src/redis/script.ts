@@ -48,7 +48,7 @@ export function runScript(
   return redis.run((client) => runOn(client, script, call, variant), largestOf(call.args));
 }
 
-/** The same on one connection, whether Redis counts as up or not. Rejects as ioredis does. */
+/** Runs a script on one connection, whether Redis counts as up or not. Rejects as ioredis does. */
 export async function runOn(
   client: RedisClient,
   { name, lua }: RedisScript,

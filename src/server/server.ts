@@ -32,7 +32,7 @@ const DEFAULT_LIMITS = {
   keepAliveTimeoutMs: 75_000,
   /** For one more, an idle one is closed; if none idles, the new one. */
   maxConnections: 10_000,
-  /** The same for the connections of one address. */
+  /** Most open connections of one address. */
   maxConnectionsPerAddress: Infinity,
 };
 

@@ -84,7 +84,7 @@ export interface OtherStoresOptions {
   readonly timers: Timers;
 }
 
-/** It may be intended. If it is not, one of them has the wrong address of the store, or of Redis. */
+/** Different stores may be intended. If not, one process has the wrong address of the store, or of Redis. */
 export function warnOfOtherStores({ instances, store, logger, timers }: OtherStoresOptions): void {
   timers.after(MEMBERS_KNOWN_AFTER_MS, () => {
     const others = instances.list().filter((other) => other.store !== store);

@@ -63,7 +63,7 @@ export class WorkerMetrics {
   }
 }
 
-/** Those that only ever grow. */
+/** The kinds of metrics that only ever grow. */
 function countedIn(values: WorkerValues): WorkerValues {
   return values.filter(({ type }) => type !== 'gauge');
 }

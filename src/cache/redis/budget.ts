@@ -47,7 +47,7 @@ export interface NewCopy {
   /** The API key that reads it. */
   readonly holder: string;
   readonly bytes: number;
-  /** It came in a list, and nobody has read it alone. */
+  /** Whether it came in a list, and was never read alone. */
   readonly isBackfill: boolean;
 }
 
