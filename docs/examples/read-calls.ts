@@ -1,14 +1,14 @@
 /**
  * Prints each call of a key as a line of JSON, or the turns of one call's transcript. Node.js 24 or newer, nothing else.
  *
- *     export EVALGATE_URL=http://127.0.0.1:8080 EVALGATE_KEY=evg_...
+ *     export EVALGATE_URL=http://127.0.0.1:8080 EVALGATE_API_KEY=evg_...
  *     node read-calls.ts             all calls, newest first
  *     node read-calls.ts CALL_ID     the transcript of one call
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const { EVALGATE_URL = 'http://127.0.0.1:8080', EVALGATE_KEY } = process.env;
-if (!EVALGATE_KEY) throw new Error('EVALGATE_KEY is not set: export the API key.');
+const { EVALGATE_URL = 'http://127.0.0.1:8080', EVALGATE_API_KEY } = process.env;
+if (!EVALGATE_API_KEY) throw new Error('EVALGATE_API_KEY is not set: export the API key.');
 const URL_OF_API = EVALGATE_URL.replace(/\/+$/, '');
 const MAX_TRIES = 5;
 
@@ -21,7 +21,7 @@ interface Page {
 /** The body and the address of the next page, if there is one. Waits as long as the answer says. */
 async function get(url: string): Promise<{ readonly page: Page; readonly next: string | undefined }> {
   for (let tries = 1; ;) {
-    const response = await fetch(url, { headers: { authorization: `Bearer ${EVALGATE_KEY}` } });
+    const response = await fetch(url, { headers: { authorization: `Bearer ${EVALGATE_API_KEY}` } });
     const { status, headers } = response;
     if (status === 200) {
       const next = /<([^>]+)>; rel="next"/.exec(headers.get('link') ?? '')?.[1];
@@ -56,9 +56,12 @@ async function turnsOf(callId: string): Promise<readonly string[]> {
   return turns;
 }
 
+// The reader has enough (`| head`).
+process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => process.exit(code === 'EPIPE' ? 0 : 1));
+
 const [, , callId] = process.argv;
 if (callId === undefined) {
-  for await (const { calls } of pages(`${URL_OF_API}/v2/calls?pageSize=100`)) {
+  for await (const { calls } of pages(`${URL_OF_API}/v2/calls?after=&pageSize=100`)) {
     for (const call of calls) console.log(JSON.stringify(call));
   }
 } else {

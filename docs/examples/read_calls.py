@@ -1,6 +1,6 @@
 """Prints each call of a key as a line of JSON, or the turns of one call's transcript. Python 3.9 or newer, nothing else.
 
-    export EVALGATE_URL=http://127.0.0.1:8080 EVALGATE_KEY=evg_...
+    export EVALGATE_URL=http://127.0.0.1:8080 EVALGATE_API_KEY=evg_...
     python3 read_calls.py             all calls, newest first
     python3 read_calls.py CALL_ID     the transcript of one call
 """
@@ -14,7 +14,7 @@ from urllib.parse import urljoin
 from urllib.request import Request, urlopen
 
 URL = os.environ.get("EVALGATE_URL", "http://127.0.0.1:8080").rstrip("/")
-KEY = os.environ.get("EVALGATE_KEY") or sys.exit("EVALGATE_KEY is not set: export the API key.")
+KEY = os.environ.get("EVALGATE_API_KEY") or sys.exit("EVALGATE_API_KEY is not set: export the API key.")
 MAX_TRIES = 5
 
 
@@ -52,10 +52,18 @@ def turns(call_id):
     return joined.values()
 
 
-if len(sys.argv) > 1:
-    for turn in turns(sys.argv[1]):
-        print(turn)
-else:
-    for page in pages(f"{URL}/v2/calls?pageSize=100"):
-        for call in page["calls"]:
-            print(json.dumps(call))
+def lines():
+    if len(sys.argv) > 1:
+        yield from turns(sys.argv[1])
+    else:
+        for page in pages(f"{URL}/v2/calls?after=&pageSize=100"):
+            yield from map(json.dumps, page["calls"])
+
+
+try:
+    for line in lines():
+        print(line)
+    sys.stdout.flush()
+except BrokenPipeError:
+    # The reader has enough (`| head`). Python writes what is left when it ends, so that has to go somewhere.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

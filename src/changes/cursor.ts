@@ -34,8 +34,8 @@ export function writeCursor({ feed, numbers }: FeedPlace, workspaces: readonly s
   return Buffer.from(JSON.stringify([feed, setOf(ordered), counts.join('.')])).toString('base64url');
 }
 
-/** Null for what is no cursor of these workspaces. */
-export function readCursor(cursor: string, workspaces: readonly string[]): FeedPlace | null {
+/** `foreign`: a cursor of other workspaces. Null for a text that is no cursor. */
+export function readCursor(cursor: string, workspaces: readonly string[]): FeedPlace | 'foreign' | null {
   const ordered = inOrder(workspaces);
   let parts: z.output<typeof cursorSchema>;
   try {
@@ -47,6 +47,7 @@ export function readCursor(cursor: string, workspaces: readonly string[]): FeedP
   const numbers = written
     .split('.')
     .map((number) => (/^[0-9a-z]{1,11}$/.test(number) ? Number.parseInt(number, RADIX) : -1));
-  if (set !== setOf(ordered) || numbers.length !== ordered.length || numbers.includes(-1)) return null;
+  if (numbers.includes(-1)) return null;
+  if (set !== setOf(ordered) || numbers.length !== ordered.length) return 'foreign';
   return { feed, numbers: new Map(ordered.map((workspace, index) => [workspace, numbers[index] ?? 0])) };
 }

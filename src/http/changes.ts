@@ -47,6 +47,10 @@ const changesPageSchema = z
   .meta({ id: 'ChangesPage' });
 
 const WORKSPACE_FORBIDDEN = forbidden('workspace_forbidden', "workspaceId is not among the key's");
+const CURSOR_INVALID = new Problem(
+  'cursor_invalid',
+  new ErrorText('The query parameter after must be the cursor of an earlier answer. To begin, leave it out.'),
+);
 const CURSOR_EXPIRED = new Problem(
   'cursor_expired',
   new ErrorText(
@@ -79,11 +83,10 @@ export const listChanges: Route = route({
     }));
     if (asked instanceof Problem) return refuse(state, asked);
     const place = asked.after === null ? null : readCursor(asked.after, ownWorkspaceIds);
-    const isExpired = asked.after !== null && place === null;
+    if (asked.after !== null && place === null) return refuse(state, CURSOR_INVALID);
     const wanted = asked.narrowedTo === null ? ownWorkspaceIds : [asked.narrowedTo];
-    const read = isExpired
-      ? null
-      : feed.read({ after: place, limit: asked.limit, workspaces: ownWorkspaceIds, wanted });
+    const read =
+      place === 'foreign' ? null : feed.read({ after: place, limit: asked.limit, workspaces: ownWorkspaceIds, wanted });
     const page = read && (await state.redisWait.within(read).catch(refuseLate));
     if (page === null) return refuse(state, CURSOR_EXPIRED);
     const body = toBody(page, feed.isUnannounced(), (end) => writeCursor(end, ownWorkspaceIds));

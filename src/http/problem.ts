@@ -46,6 +46,14 @@ export const ERROR_CODES = {
 } as const;
 export type ErrorCode = keyof typeof ERROR_CODES;
 
+/** Only the feed of changes answers with these. */
+const FEED_CODES: readonly string[] = ['cursor_expired', 'changes_unavailable'] satisfies ErrorCode[];
+
+/** The codes of an API with or without a feed of changes, for its reference. */
+export function errorCodes(hasFeed: boolean): readonly (readonly [string, { status: number; meaning: string }])[] {
+  return Object.entries(ERROR_CODES).filter(([code]) => hasFeed || !FEED_CODES.includes(code));
+}
+
 /** A text of an error that many responses have: its body is rendered once per form. */
 export class ErrorText {
   readonly text: string;

@@ -28,16 +28,24 @@ describe.each([
   ['read-calls.ts', process.execPath],
   ['read_calls.py', PYTHON],
 ])('%s', (name, program) => {
-  async function run(args: readonly string[] = [], url = gateway.publicUrl) {
+  async function envOf(url: string) {
     const key = await gateway.issueKey({ scopes: ['calls.read'] });
-    const env = { ...process.env, EVALGATE_URL: `${url}/`, EVALGATE_KEY: key };
-    return runProcess(program ?? '', [join(EXAMPLES, name), ...args], env);
+    return { ...process.env, EVALGATE_URL: `${url}/`, EVALGATE_API_KEY: key };
+  }
+
+  async function run(args: readonly string[] = [], url = gateway.publicUrl) {
+    return runProcess(program ?? '', [join(EXAMPLES, name), ...args], await envOf(url));
   }
 
   test.skipIf(program === null)('prints each call once, over all pages', async () => {
     const { code, stdout, stderr } = await run();
     expect([code, stderr]).toEqual([0, '']);
     expect([...stdout.matchAll(/^\{"id": ?"(\w+)"/gm)].map(([, id]) => id)).toEqual(IDS);
+  });
+
+  test.skipIf(program === null)('ends in silence when its reader has enough', async () => {
+    const piped = `"${program}" "${join(EXAMPLES, name)}" | true`;
+    expect(await runProcess('sh', ['-c', piped], await envOf(gateway.publicUrl))).toMatchObject({ stderr: '' });
   });
 
   test.skipIf(program === null)('joins the parts of a turn that was cut', async () => {

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { forFile } from '../support/opened.ts';
 import { z } from 'zod';
+import { buildOpenApiDocument } from '../../src/http/openapi/document.ts';
 import { startTestGateway } from '../support/gateway.ts';
 import { createResponseChecker, type Exchange } from '../support/openapi-check.ts';
 import { type DocumentedExchange, exampleExchanges } from '../support/openapi-examples.ts';
@@ -17,6 +18,18 @@ test('every status of every operation has an example that is as documented', () 
   expect(examples.length).toBeGreaterThan(80);
   for (const example of examples)
     expect([example.path, example.status, checker.faults(example)]).toEqual([example.path, example.status, []]);
+});
+
+test('the codes of the feed of changes are there if there is a feed', () => {
+  const options = { limits: { perMinute: 7, perHour: 11 }, deprecations: [] };
+  const [without, withFeed] = [false, true].map((hasFeed) =>
+    JSON.stringify(buildOpenApiDocument({ ...options, hasFeed })),
+  );
+  for (const text of ['cursor_expired', 'changes_unavailable', '/v2/changes']) {
+    expect(without).not.toContain(text);
+    expect(withFeed).toContain(text);
+  }
+  expect(without).toContain('cursor_invalid');
 });
 
 test('the document says the limits in force', () => {

@@ -57,7 +57,7 @@ export function buildOpenApiDocument({
       info: {
         title: 'evalgate: coaching reports and calls',
         version: '1.0.0',
-        description: introductionOf(limits, serverUrl === '/' ? EXAMPLE_ORIGIN : serverUrl),
+        description: introductionOf(limits, serverUrl === '/' ? EXAMPLE_ORIGIN : serverUrl, hasFeed),
         contact: { name: 'The operator of this gateway' },
         license: { name: 'MIT', identifier: 'MIT' },
       },
@@ -72,7 +72,9 @@ export function buildOpenApiDocument({
       components: {
         headers: { ...headerComponents },
         parameters: { ...headerParameters },
-        responses: Object.fromEntries(surfaces.flatMap((surface) => Object.entries(responseComponents(surface)))),
+        responses: Object.fromEntries(
+          surfaces.flatMap((surface) => Object.entries(responseComponents(surface, hasFeed))),
+        ),
         securitySchemes: { [KEY_SCHEME]: { type: 'http', scheme: 'bearer', description: keyDescriptionOf(surfaces) } },
       },
     },

@@ -1,6 +1,6 @@
 /** The responses of the public API: what each status means, which headers it has and what its body is. */
 import type { oas31, ZodOpenApiResponseObject, ZodOpenApiResponsesObject } from 'zod-openapi';
-import { ERROR_CODES, ERROR_SCHEMAS, errorBody, errorFormOf } from '../problem.ts';
+import { ERROR_SCHEMAS, errorBody, errorCodes, errorFormOf } from '../problem.ts';
 import { alwaysHeaders, cachingHeaders, countedHeaders, headerReference, maybeCountedHeaders } from './headers.ts';
 import type { FailureStatus, Route } from '../state.ts';
 
@@ -90,10 +90,13 @@ export function responsesOf(route: Route, example: object): ZodOpenApiResponsesO
   };
 }
 
-/** The response components of a surface, by their names. */
-export function responseComponents(surface: Route['surface']): Record<string, ZodOpenApiResponseObject> {
+/** The response components of a surface, by their names. `hasFeed`: whether there is a feed of changes. */
+export function responseComponents(
+  surface: Route['surface'],
+  hasFeed: boolean,
+): Record<string, ZodOpenApiResponseObject> {
   const errors = PATHS[surface].flatMap((path) =>
-    STATUSES.map((status) => [errorName(path, status), errorResponse(path, status)] as const),
+    STATUSES.map((status) => [errorName(path, status), errorResponse(path, status, hasFeed)] as const),
   );
   return {
     NotModified: {
@@ -108,19 +111,19 @@ function errorName(path: string, status: Status): string {
   return `${errorFormOf(path, status)}${status}`;
 }
 
-function errorResponse(path: string, status: Status): ZodOpenApiResponseObject {
+function errorResponse(path: string, status: Status, hasFeed: boolean): ZodOpenApiResponseObject {
   const { description, headers, message } = failures[status];
   const schema = ERROR_SCHEMAS[errorFormOf(path, status)];
   return {
     description,
-    headers: { ...alwaysHeaders, ...notKept, ...headers, 'X-Error-Code': errorCodeHeader(status) },
+    headers: { ...alwaysHeaders, ...notKept, ...headers, 'X-Error-Code': errorCodeHeader(status, hasFeed) },
     content: { 'application/json': { schema, example: errorBody(path, status, message) } },
   };
 }
 
 /** The codes that the status can have, and what each means. */
-function errorCodeHeader(status: Status): oas31.HeaderObject {
-  const codes = Object.entries(ERROR_CODES).filter(([, code]) => code.status === status);
+function errorCodeHeader(status: Status, hasFeed: boolean): oas31.HeaderObject {
+  const codes = errorCodes(hasFeed).filter(([, code]) => code.status === status);
   return {
     description: codes.map(([name, { meaning }]) => `\`${name}\`: ${meaning}`).join(' '),
     required: true,
