@@ -36,6 +36,20 @@ const PANELS = {
   keys: ['Keys', 'Audit'],
 };
 
+/** The names of tables in which a column's name is not aligned as its cells. It runs in the page. */
+function crookedOf(tables: readonly Element[]): readonly (string | null)[] {
+  return tables
+    .filter((table) => {
+      const [head, body] = ['thead', 'tbody'].map((part) =>
+        [...table.querySelectorAll(`${part} tr:first-child > :not(.actions)`)]
+          .map((cell) => getComputedStyle(cell).textAlign)
+          .join(' '),
+      );
+      return head !== body;
+    })
+    .map((table) => table.ariaLabel);
+}
+
 describe.each(VIEWS)('the view %s', (view) => {
   test('has its panels, filled, without trouble; texts of enough contrast; a name for every control; it fits any width', async () => {
     const page = await openDashboard(busy, view);
@@ -51,6 +65,10 @@ describe.each(VIEWS)('the view %s', (view) => {
       expect(texts.length).toBeGreaterThan(8);
       expect(texts.filter(isFaint)).toEqual([]);
     }
+
+    // The name of a column stands over its cells.
+    const crooked = await page.locator('main table[aria-label]').evaluateAll(crookedOf);
+    expect(crooked).toEqual([]);
 
     for (const width of [360, 390, 768, 1100, 1600]) {
       await page.setViewportSize({ width, height: 800 });

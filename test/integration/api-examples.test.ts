@@ -24,15 +24,15 @@ gateway.store.transcripts.set('ev_001', { ...aTranscript({ evaluationId: 'ev_001
 const PYTHON = programOnPath('python3');
 if (PYTHON === null) process.stderr.write('NOT TESTED: docs/examples/read_calls.py, because there is no python3.\n');
 
+async function envOf(url: string): Promise<NodeJS.ProcessEnv> {
+  const key = await gateway.issueKey({ scopes: ['calls.read'] });
+  return { ...process.env, EVALGATE_URL: `${url}/`, EVALGATE_API_KEY: key };
+}
+
 describe.each([
   ['read-calls.ts', process.execPath],
   ['read_calls.py', PYTHON],
 ])('%s', (name, program) => {
-  async function envOf(url: string) {
-    const key = await gateway.issueKey({ scopes: ['calls.read'] });
-    return { ...process.env, EVALGATE_URL: `${url}/`, EVALGATE_API_KEY: key };
-  }
-
   async function run(args: readonly string[] = [], url = gateway.publicUrl) {
     return runProcess(program ?? '', [join(EXAMPLES, name), ...args], await envOf(url));
   }

@@ -75,9 +75,9 @@ function Dependencies({ data }) {
  */
 function StoreCalls({ data: { storeCalls } }) {
   const { limit, underWay, waiting, capacity } = storeCalls;
-  const rows = [{ key: 'now', cells: [count(underWay), count(limit), count(waiting)] }];
+  const rows = [{ key: 'now', cells: ['the process that answers', count(underWay), count(limit), count(waiting)] }];
   const sentence = capacity === null ? 'The store has not shown that it bears no more' : capacity;
-  return html`${table('Calls to the store', ['#Under way', '#Limit', '#Waiting'], rows)}
+  return html`${table('Calls to the store', ['Of', '#Under way', '#Limit', '#Waiting'], rows)}
     <p class="hint">${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}.</p>`;
 }
 

@@ -143,8 +143,8 @@ export function Panel({ id, title, of, show, folds = false }) {
  */
 
 /**
- * A table; on a phone each row becomes a block, with the column's name before each cell. Columns whose name begins with
- * `#` hold numbers; one without a name holds the row's buttons.
+ * A table. The first column names the row: on a phone each row becomes a block beneath that name, with the column's name before
+ * each cell. Columns whose name begins with `#` hold numbers; one without a name holds the row's buttons.
  * @param {string} label
  * @param {readonly string[]} columns
  * @param {readonly Row[]} rows
