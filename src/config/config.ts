@@ -107,8 +107,8 @@ export const configSchema = section({
     maxConnections: setting(integer(1, 10_000), { env: null, default: 50 }).describe(
       'Most calls to the store in flight per process, and so most connections. With `upstream.adaptive`, only a ceiling: lower it for a store that must never see more, raise it for one that bears more.',
     ),
-    adaptive: setting(yesOrNo, { env: null, default: false }).describe(
-      'Whether the limit of calls in flight is found, between 1 and `upstream.maxConnections`, by how the store bears them; `false`: it is `upstream.maxConnections`. Set it to true for a store that becomes slower or refuses when it gets too many calls at a time; it begins at 1, so the first readers of a new process wait for their turns. See [capacity](capacity.md#the-capacity-of-the-store).',
+    adaptive: setting(yesOrNo, { env: null, default: true }).describe(
+      'Whether the limit of calls in flight is found, between 1 and `upstream.maxConnections`, by how the store bears them. `false`: it is `upstream.maxConnections`. Set it to false if the first readers of a new process must not wait for turns: a limit that is found begins at 2 calls and doubles from there. See [capacity](capacity.md#the-capacity-of-the-store).',
     ),
     connectionMaxAgeMs: setting(duration(SECOND, DAY), { env: null, default: '60s' }).describe(
       'How long a connection to the store is used for new calls. Lower it if the store moves to other addresses and calls have to follow sooner; raise it if connecting is costly.',

@@ -161,7 +161,7 @@ interface Line<H> extends Readonly<Record<Priority, Set<Waiting>>> {
  */
 export class FairQueue<H = string> {
   readonly #shares: Shares<H>;
-  readonly #maxWaiting: number;
+  #maxWaiting: number;
   readonly #timers: QueueParts['timers'];
   readonly #mayGrant: () => boolean;
   /** Holders that have something or wait; the one that was served last is last. */
@@ -177,8 +177,9 @@ export class FairQueue<H = string> {
     this.#mayGrant = mayGrant;
   }
 
-  /** From now on that much may be held in all; grants what can be granted then. */
-  resize(capacity: number): void {
+  /** From now on that much may be held in all, and so many may wait; grants what can be granted then. */
+  resize({ capacity, maxWaiting }: Pick<QueueLimits, 'capacity' | 'maxWaiting'>): void {
+    this.#maxWaiting = maxWaiting;
     this.#shares.resize(capacity);
     this.serve();
   }

@@ -1,8 +1,8 @@
 /**
- * How many calls to the store may be under way: found by how the store bears them, between 1 and a ceiling. It begins at 1 and
- * doubles until calls become slower; from then on:
- * - It grows by so many calls a second, faster the longer nothing stands against it, but only while all of it is in use: an
- *   idle gateway forgets nothing, and proves nothing.
+ * How many calls to the store may be under way: found by how the store bears them, between 1 and a ceiling. It begins at 2 and
+ * doubles, every two calls' time at most, until calls become slower; from then on:
+ * - It grows by so many calls a second, faster the longer nothing stands against it, but only while all of it is in use, or
+ *   calls wait: an idle gateway forgets nothing, and proves nothing.
  * - It shrinks by a share of itself, larger the slower calls are than the best of late (best-latency.ts).
  * - Much slower calls, or 429, 503 and timeouts, lower it at once.
  *
@@ -19,19 +19,18 @@
  */
 import type { Clock } from '../time/clock.ts';
 import { BestLatency, type TimedCall } from './best-latency.ts';
-
-export interface SentCall extends Omit<TimedCall, 'latencyMs'> {
-  /** The address without the store's own: names the record or the list. */
-  readonly path: string;
-}
-
-/** A call that is under way. */
-export interface BegunCall extends SentCall {
-  readonly atMs: number;
-  /** In which all calls are counted, and those that are in `timing` timed. */
-  readonly round: Round;
-  readonly timing: Timing | null;
-}
+import {
+  type BegunCall,
+  isHalfWhole,
+  isOverload,
+  isWhole,
+  newTiming,
+  type Round,
+  type SentCall,
+  timesOf,
+  type Timing,
+  touchesSeveral,
+} from './call-round.ts';
 
 export interface CallEnd {
   /**
@@ -52,28 +51,6 @@ export interface LimitStatus {
   readonly isFound: boolean;
 }
 
-/**
- * The latencies of the first so many calls that begin. Those that end first are the fast ones, so it is whole only when all
- * have ended, or hang: then they count with the time that they have taken so far.
- */
-interface Timing {
-  readonly wanted: number;
-  begun: number;
-  readonly open: Set<BegunCall>;
-  readonly timed: TimedCall[];
-}
-
-/** What happens under one limit. */
-interface Round extends Timing {
-  /** Of all calls that ended since it began: how many each key had. */
-  readonly ended: Map<string | undefined, number>;
-  /** The keys that had calls in the round before. */
-  readonly keysBefore: ReadonlySet<string | undefined>;
-  readonly signs: SentCall[];
-  most: number;
-  isFull: boolean;
-}
-
 /** The store is being spared. */
 interface Spared extends Timing {
   readonly limit: number;
@@ -84,16 +61,16 @@ interface Spared extends Timing {
   readonly isJoint: boolean;
 }
 
-const FIRST_CALLS = 3;
-/** Up to that the first calls of a new process show what is normal. */
+/** Low, because several processes may begin at once. */
 const FIRST_LIMIT = 2;
+/** For so long a new process waits for a first answer before it sends more calls. */
+export const FIRST_ANSWER_MS = 1000;
+/** Up to that limit the calls of a new process show what is normal. */
+const FIRST_LEARNED_LIMIT = 4;
 const LEAST_CALLS = 8;
 /** A difference of fewer standard deviations may be chance; more are needed to end the doubling, which is decided once. */
 const CHANCE = 1;
-const CHANCE_AT_FIRST = 3;
-/** A timing is whole when all of its calls have ended, but for a tenth that have taken eight times as long as is usual. */
-const HANGING_SHARE = 0.1;
-const HANGING_AFTER_CALLS = 8;
+const CHANCE_AT_FIRST = 2;
 /** Slowness up to that, a tenth, is borne: the store is in full use. All of them are logarithms. */
 const BORNE = Math.log(1.1);
 /** At that it is lowered at once. */
@@ -118,9 +95,6 @@ const LOWERED = 0.8;
 /** Once it is lower by that share and calls are hardly faster, lowering does not help: it waits for a measurement. */
 const LOWERED_IN_VAIN = 0.7;
 const HARDLY_FASTER = 0.8;
-/** Of a store that fails so often by chance, failures are no sign. */
-const CHANCE_SHARE = 0.05;
-
 /** The store is spared at such moments, by the wall clock, if there is reason to; else at every third, sixth or twelfth. */
 const MOMENT_MS = 5000;
 const USUAL_MOMENTS = 3;
@@ -139,9 +113,13 @@ export class ConcurrencyLimit {
   readonly #clock: Clock;
   readonly #best = new BestLatency();
   /** Not whole, so that it can grow slowly. */
-  #value = 1;
+  #value: number;
   /** Grows by doubling until something stands against it. */
   #isNew = true;
+  /** It is not doubled now: calls may be slower, but that is not sure. */
+  #isHeld = false;
+  /** Whether any call has been answered. */
+  #isAnswered = false;
   #inFlight = 0;
   #round: Round;
   #wasFull = false;
@@ -165,6 +143,7 @@ export class ConcurrencyLimit {
   /** It is never above `max`. */
   constructor(max: number, clock: Clock) {
     this.#max = max;
+    this.#value = Math.min(max, FIRST_LIMIT);
     this.#clock = clock;
     this.#grownAtMs = this.#nowMs();
     this.#moment = Math.floor(clock.nowMs() / MOMENT_MS);
@@ -190,7 +169,7 @@ export class ConcurrencyLimit {
   begin(sent: SentCall): BegunCall {
     const atMs = this.#nowMs();
     this.#inFlight += 1;
-    this.#round.isFull ||= this.#inFlight >= this.allowed;
+    this.#round.isFull ||= this.#inFlight >= this.allowed || sent.othersWait;
     this.#round.most = Math.max(this.#round.most, this.#inFlight);
     this.#endSparing(atMs);
     this.#beginSparing(atMs);
@@ -212,7 +191,10 @@ export class ConcurrencyLimit {
     const { round, timing, keyId } = call;
     this.#inFlight -= 1;
     timing?.open.delete(call);
-    if (sign === 'answered' && latencyMs !== null) timing?.timed.push({ ...call, latencyMs });
+    if (sign === 'answered' && latencyMs !== null) {
+      this.#isAnswered = true;
+      timing?.timed.push({ ...call, latencyMs });
+    }
     this.#endSparing(nowMs);
     // It was sent under another limit.
     if (round !== this.#round) return sign === 'overload' && this.#limit > 1;
@@ -220,8 +202,21 @@ export class ConcurrencyLimit {
     if (sign === 'overload' || sign === 'timeout') round.signs.push(call);
     const isAnswered = sign === 'overload' && touchesSeveral(round) && this.#limit > 1;
     if (isOverload(round)) this.#lower(LOWERED, nowMs);
-    else if (this.#isWhole(round, nowMs)) this.#judge(timesOf(round, nowMs), nowMs);
+    else if (this.#isWhole(round, nowMs)) this.#judge(this.#isNew ? round.timed : timesOf(round, nowMs), nowMs);
     return isAnswered;
+  }
+
+  /**
+   * A call has had no answer for a second (`FIRST_ANSWER_MS`). If none of a new process has had one, the limit is doubled, so
+   * that the first calls do not hold back all others if they hang.
+   */
+  noAnswerYet({ round }: BegunCall): void {
+    if (this.isUnanswered && round === this.#round) this.#set(this.#value * 2, this.#nowMs());
+  }
+
+  /** Whether no call has been answered, and nothing stands against more. */
+  get isUnanswered(): boolean {
+    return this.#isNew && !this.#isAnswered;
   }
 
   /** Where a call that begins now is timed; null if it is not. */
@@ -241,8 +236,9 @@ export class ConcurrencyLimit {
     if (timed.length === 0) return this.#stay(nowMs);
     const { mean, error } = this.#best.slownessOf(timed, nowMs);
     const slowness = mean - (this.#isNew ? CHANCE_AT_FIRST : CHANCE) * error;
-    const isFirst = this.#isNew && !this.#best.isMeasured && this.#limit <= FIRST_LIMIT;
-    if (isFirst && slowness < MUCH) this.#best.learnFirst(timed, nowMs);
+    this.#isHeld = this.#isNew && mean - CHANCE * error > BORNE;
+    const isFirst = this.#isNew && !this.#best.isMeasured && this.#limit <= FIRST_LEARNED_LIMIT;
+    if (isFirst && !this.#isHeld) this.#best.learnFirst(timed, nowMs);
     else this.#best.improve(timed, nowMs);
     this.#slow = [...this.#slow, slowness].slice(-LASTING_ROUNDS);
     const isGlaring = slowness > GLARING && this.#best.typicalMs > GLARING_MS;
@@ -260,7 +256,7 @@ export class ConcurrencyLimit {
     }
     const seconds = (nowMs - this.#grownAtMs) / 1000;
     this.#isNew &&= excess === 0;
-    const mayGrow = this.#round.isFull && slowness <= BORNE;
+    const mayGrow = this.#round.isFull && !this.#isHeld && slowness <= BORNE;
     if (excess > 0) this.#growingMs = Math.min(this.#growingMs, this.#growingMs / 2);
     else if (mayGrow) this.#growingMs += 1000 * seconds;
     const perSecond = GROW_PER_SECOND + GROW_FASTER * Math.max(0, this.#growingMs / 1000);
@@ -292,7 +288,7 @@ export class ConcurrencyLimit {
   }
 
   #newRound(keysBefore: Round['keysBefore'] = this.#keysOfLate()): Round {
-    const wanted = Math.max(this.#isNew ? FIRST_CALLS : LEAST_CALLS, this.#limit);
+    const wanted = this.#isNew ? this.#limit : Math.max(LEAST_CALLS, this.#limit);
     const counts = { ended: new Map(), signs: [], most: this.#inFlight, isFull: false };
     return { ...newTiming(wanted), keysBefore, ...counts };
   }
@@ -311,7 +307,7 @@ export class ConcurrencyLimit {
     if (
       this.#spared !== null ||
       this.#measuring !== null ||
-      this.#isNew ||
+      (this.#isNew && !this.#isHeld) ||
       !isUsed ||
       !this.#isTimeToSpare(moment, nowMs)
     )
@@ -358,41 +354,12 @@ export class ConcurrencyLimit {
     else this.#best.improve(timed, nowMs);
   }
 
-  #isWhole({ begun, wanted, open }: Timing, nowMs: number): boolean {
-    if (begun < wanted || open.size > HANGING_SHARE * begun) return open.size === 0 && begun >= wanted;
-    const hangingMs = HANGING_AFTER_CALLS * this.#best.typicalMs;
-    return [...open].every(({ atMs }) => nowMs - atMs > hangingMs);
+  #isWhole(timing: Timing, nowMs: number): boolean {
+    return isWhole(timing, { isNew: this.#isNew, typicalMs: this.#best.typicalMs, nowMs });
   }
 
   /** A clock that is never set back. */
   #nowMs(): number {
     return this.#clock.nowMicros() / 1000;
   }
-}
-
-function newTiming(wanted: number): Timing {
-  return { wanted, begun: 0, open: new Set(), timed: [] };
-}
-
-function isHalfWhole({ begun, wanted, open }: Timing): boolean {
-  return begun >= wanted && open.size <= begun / 2;
-}
-
-function timesOf({ timed, open }: Timing, nowMs: number): readonly TimedCall[] {
-  return [...timed, ...[...open].map((call) => ({ ...call, latencyMs: nowMs - call.atMs }))];
-}
-
-/** Several records of several keys: the trouble of one record or of one key is not the store's, unless nobody else calls it. */
-function touchesSeveral({ signs, ended, keysBefore }: Round): boolean {
-  const [keys, paths] = [new Set(signs.map(({ keyId }) => keyId)), new Set(signs.map(({ path }) => path))];
-  const isAlone = new Set([...ended.keys(), ...keysBefore]).size === 1;
-  return paths.size > 1 && (keys.size > 1 || isAlone);
-}
-
-/** Whether there are more signs than chance brings. */
-function isOverload(round: Round): boolean {
-  const { signs, ended } = round;
-  const calls = [...ended.values()].reduce((sum, count) => sum + count, 0);
-  const certain = signs.length - 2 * Math.sqrt(signs.length);
-  return certain > CHANCE_SHARE * calls && touchesSeveral(round);
 }

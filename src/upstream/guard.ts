@@ -11,7 +11,7 @@ import type { Timers } from '../time/timers.ts';
 import { recordingSpan } from '../tracing/spans.ts';
 import type { CallRate } from './call-rate.ts';
 import { type CallResult, type CallOrigin, Circuits, type Admission } from './circuits.ts';
-import { type CallEnd, ConcurrencyLimit } from './concurrency-limit.ts';
+import { type CallEnd, ConcurrencyLimit, FIRST_ANSWER_MS } from './concurrency-limit.ts';
 import { type QueueLimits, type Rejection, RequestQueue } from './request-queue.ts';
 import type { Resource } from './resources.ts';
 import type { Fetch, FetchOptions, StoreAnswer } from './store.ts';
@@ -199,8 +199,15 @@ export class Guard {
   #beginCall<P, R>(resource: Resource<P, R>, params: P, keyId: string | undefined): SentCall {
     const limit = this.#limit;
     if (limit === null) return { onHeaders: () => {}, end: () => false };
-    const call = limit.begin({ resource: resource.name, keyId, path: resource.path(params) });
+    const othersWait = this.#queue.isFull;
+    const call = limit.begin({ resource: resource.name, keyId, path: resource.path(params), othersWait });
     this.#useLimit();
+    const noMoreWait = limit.isUnanswered
+      ? this.#options.timers.after(FIRST_ANSWER_MS, () => {
+          limit.noAnswerYet(call);
+          this.#useLimit();
+        })
+      : null;
     const sentMs = this.#nowMs();
     let latencyMs: number | null = null;
     return {
@@ -208,6 +215,7 @@ export class Guard {
         latencyMs = this.#nowMs() - sentMs;
       },
       end: (error) => {
+        noMoreWait?.();
         const isAnsweredFor = limit.end(call, { sign: signOf(error, latencyMs), latencyMs });
         this.#useLimit();
         return isAnsweredFor;
@@ -217,7 +225,7 @@ export class Guard {
 
   #useLimit(): void {
     if (this.#limit === null) return;
-    this.#queue.resize(this.#limit.allowed);
+    this.#queue.resize(this.#limit.allowed, this.#limit.isUnproven);
     const { limit } = this.#limit.status();
     if (limit !== this.#lastLimit) this.#hooks.onLimit?.(limit);
     this.#lastLimit = limit;

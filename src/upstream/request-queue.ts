@@ -41,14 +41,17 @@ export interface QueuedCall {
 
 export class RequestQueue {
   readonly #queue: FairQueue<string | undefined>;
+  readonly #limits: QueueLimits;
   #rate: CallRate | null = null;
   #isWaitingForRate = false;
 
-  constructor({ maxConnections, maxQueue, reservePercent }: QueueLimits, timers: Timers) {
+  constructor(limits: QueueLimits, timers: Timers) {
+    this.#limits = limits;
+    const { maxConnections, maxQueue, reservePercent } = limits;
     // With a limit of 2, too, one key leaves one call to the others; 0 % is for a gateway that has only one.
     const leastReserve = reservePercent === 0 ? 0 : 1;
-    const limits = { capacity: maxConnections, maxWaiting: maxQueue, reservePercent, leastReserve };
-    this.#queue = new FairQueue(limits, { timers, mayGrant: () => this.#takeFromRate() });
+    const shares = { capacity: maxConnections, maxWaiting: maxQueue, reservePercent, leastReserve };
+    this.#queue = new FairQueue(shares, { timers, mayGrant: () => this.#takeFromRate() });
   }
 
   load(): { readonly inFlight: number; readonly queued: number } {
@@ -56,9 +59,18 @@ export class RequestQueue {
     return { inFlight: held, queued: waiting };
   }
 
-  /** From now on so many calls may be in flight. Those that are above it go on. */
-  resize(maxConnections: number): void {
-    this.#queue.resize(maxConnections);
+  /** Whether calls wait until others end, and not for the rate. */
+  get isFull(): boolean {
+    return this.#queue.load().waiting > 0 && !this.#isWaitingForRate;
+  }
+
+  /**
+   * From now on so many calls may be in flight. Those that are above it go on. `isUnproven`: the store may bear more, so
+   * nothing is refused that could be in flight under `maxConnections`.
+   */
+  resize(allowed: number, isUnproven: boolean): void {
+    const { maxConnections, maxQueue } = this.#limits;
+    this.#queue.resize({ capacity: allowed, maxWaiting: maxQueue + (isUnproven ? maxConnections - allowed : 0) });
   }
 
   /** From now on no more calls than that rate allows. */

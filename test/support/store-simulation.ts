@@ -204,7 +204,7 @@ export class Simulation {
       keyId,
       random,
     });
-    const call = limit.begin({ resource, keyId, path });
+    const call = limit.begin({ resource, keyId, path, othersWait: false });
     this.#at(this.#nowMs + latencyMs, () => {
       this.#inFlight -= 1;
       const second = this.#second();

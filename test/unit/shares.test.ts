@@ -300,10 +300,10 @@ test('a queue that is resized grants what can be granted then, and takes nothing
     await world.acquire('b'),
     await world.acquire('b'),
   ];
-  world.queue.resize(3);
+  world.queue.resize({ capacity: 3, maxWaiting: 9 });
   await nextTurn();
   expect(world.inFlight()).toHaveLength(3);
-  world.queue.resize(1);
+  world.queue.resize({ capacity: 1, maxWaiting: 9 });
   await world.release(calls[0]);
   await world.release(world.inFlight()[0]);
   expect([world.inFlight().length, world.waiting().length]).toEqual([1, 1]);
