@@ -91,9 +91,18 @@ export class BestLatency {
     return { mean, error: Math.sqrt(this.#spread / kept.length + Math.max(...variances)) };
   }
 
-  /** Takes over what calls took while the store was spared. */
-  measure(calls: readonly TimedCall[], nowMs: number): void {
-    for (const [resource, logs] of byResource(calls)) this.#learn(resource, logs, nowMs, true);
+  /**
+   * Takes over what calls took while the store was spared. Returns by how much the best latency of a resource is more than
+   * was thought: so much of the slowness was none.
+   */
+  measure(calls: readonly TimedCall[], nowMs: number): number {
+    let more = 0;
+    for (const [resource, logs] of byResource(calls)) {
+      const before = this.#best.get(resource)?.mean;
+      this.#learn(resource, logs, nowMs, true);
+      if (before !== undefined) more = Math.max(more, (this.#best.get(resource)?.mean ?? 0) - before);
+    }
+    return more;
   }
 
   /** Takes over what calls took at any other time, if it is less, and that is no chance: the store has become faster. */

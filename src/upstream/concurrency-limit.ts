@@ -98,6 +98,7 @@ const HARDLY_FASTER = 0.8;
 /** The store is spared at such moments, by the wall clock, if there is reason to; else at every third, sixth or twelfth. */
 const MOMENT_MS = 5000;
 const USUAL_MOMENTS = 3;
+const YOUNG_FOR_MS = USUAL_MOMENTS * MOMENT_MS;
 const JOINT_MOMENTS = 6;
 const RAREST_MOMENTS = 12;
 /** Sparing takes some two calls' time, and may not cost more than one in so many. */
@@ -123,6 +124,7 @@ export class ConcurrencyLimit {
   #inFlight = 0;
   #round: Round;
   #wasFull = false;
+  readonly #openedAtMs: number;
   #grownAtMs: number;
   /** For how long nothing has stood against it. */
   #growingMs = 0;
@@ -145,7 +147,8 @@ export class ConcurrencyLimit {
     this.#max = max;
     this.#value = Math.min(max, FIRST_LIMIT);
     this.#clock = clock;
-    this.#grownAtMs = this.#nowMs();
+    this.#openedAtMs = this.#nowMs();
+    this.#grownAtMs = this.#openedAtMs;
     this.#moment = Math.floor(clock.nowMs() / MOMENT_MS);
     this.#round = this.#newRound(new Set());
   }
@@ -350,8 +353,10 @@ export class ConcurrencyLimit {
     if (measuring === null || !this.#isWhole(measuring, nowMs)) return;
     this.#measuring = null;
     const timed = timesOf(measuring, nowMs);
-    if (measuring.isJoint) this.#best.measure(timed, nowMs);
-    else this.#best.improve(timed, nowMs);
+    if (!measuring.isJoint) return this.#best.improve(timed, nowMs);
+    const isYoung = nowMs - this.#openedAtMs < YOUNG_FOR_MS;
+    // The few calls that had shown what is normal were fast by chance, and the limit is low because of them.
+    if (this.#best.measure(timed, nowMs) > BORNE && isYoung) this.#isNew = true;
   }
 
   #isWhole(timing: Timing, nowMs: number): boolean {
