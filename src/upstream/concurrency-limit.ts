@@ -240,8 +240,9 @@ export class ConcurrencyLimit {
     const { mean, error } = this.#best.slownessOf(timed, nowMs);
     const slowness = mean - (this.#isNew ? CHANCE_AT_FIRST : CHANCE) * error;
     this.#isHeld = this.#isNew && mean - CHANCE * error > BORNE;
-    const isFirst = this.#isNew && !this.#best.isMeasured && this.#limit <= FIRST_LEARNED_LIMIT;
-    if (isFirst && !this.#isHeld) this.#best.learnFirst(timed, nowMs);
+    // The first calls may also be slow by themselves: connections are made for them.
+    const isFaster = this.#limit <= FIRST_LEARNED_LIMIT ? !this.#isHeld : mean < 0;
+    if (this.#isNew && !this.#best.isMeasured && isFaster) this.#best.learnFirst(timed, nowMs);
     else this.#best.improve(timed, nowMs);
     this.#slow = [...this.#slow, slowness].slice(-LASTING_ROUNDS);
     const isGlaring = slowness > GLARING && this.#best.typicalMs > GLARING_MS;

@@ -202,7 +202,7 @@ export class Guard {
     const othersWait = this.#queue.isFull;
     const call = limit.begin({ resource: resource.name, keyId, path: resource.path(params), othersWait });
     this.#useLimit();
-    const noMoreWait = limit.isUnanswered
+    const stopWaiting = limit.isUnanswered
       ? this.#options.timers.after(FIRST_ANSWER_MS, () => {
           limit.noAnswerYet(call);
           this.#useLimit();
@@ -215,7 +215,7 @@ export class Guard {
         latencyMs = this.#nowMs() - sentMs;
       },
       end: (error) => {
-        noMoreWait?.();
+        stopWaiting?.();
         const isAnsweredFor = limit.end(call, { sign: signOf(error, latencyMs), latencyMs });
         this.#useLimit();
         return isAnsweredFor;
