@@ -1,6 +1,6 @@
 /**
  * How many calls to the store may be under way: found by how the store bears them, between 1 and a ceiling. It begins at 2 and
- * doubles, every two calls' time at most, until calls become slower; from then on:
+ * doubles every two calls' time, from 8 on by halves, until calls become slower; from then on:
  * - It grows by so many calls a second, faster the longer nothing stands against it, but only while all of it is in use, or
  *   calls wait: an idle gateway forgets nothing, and proves nothing.
  * - It shrinks by a share of itself, larger the slower calls are than the best of late (best-latency.ts).
@@ -67,6 +67,8 @@ const FIRST_LIMIT = 2;
 export const FIRST_ANSWER_MS = 1000;
 /** Up to that limit the calls of a new process show what is normal. */
 const FIRST_LEARNED_LIMIT = 4;
+/** From then on a new process grows by halves: a store is asked for at most half as much again as it bears. */
+const DOUBLED_UP_TO = 8;
 const LEAST_CALLS = 8;
 /** A difference of fewer standard deviations may be chance; more are needed to end the doubling, which is decided once. */
 const CHANCE = 1;
@@ -115,9 +117,9 @@ export class ConcurrencyLimit {
   readonly #best = new BestLatency();
   /** Not whole, so that it can grow slowly. */
   #value: number;
-  /** Grows by doubling until something stands against it. */
+  /** Grows fast, by doubling and by halves, until something stands against it. */
   #isNew = true;
-  /** It is not doubled now: calls may be slower, but that is not sure. */
+  /** It does not grow now: calls may be slower, but that is not sure. */
   #isHeld = false;
   /** Whether any call has been answered. */
   #isAnswered = false;
@@ -264,9 +266,13 @@ export class ConcurrencyLimit {
     if (excess > 0) this.#growingMs = Math.min(this.#growingMs, this.#growingMs / 2);
     else if (mayGrow) this.#growingMs += 1000 * seconds;
     const perSecond = GROW_PER_SECOND + GROW_FASTER * Math.max(0, this.#growingMs / 1000);
-    const gained = this.#isNew ? this.#value : Math.min(perSecond * seconds, Math.max(1, this.#value / 2));
+    const gained = this.#isNew ? this.#firstStep() : Math.min(perSecond * seconds, Math.max(1, this.#value / 2));
     const lost = this.#value * (1 - Math.exp(-SHRINK_PER_SECOND * excess * seconds));
     this.#set(this.#value + (mayGrow ? gained : 0) - lost, nowMs);
+  }
+
+  #firstStep(): number {
+    return this.#value < DOUBLED_UP_TO ? this.#value : this.#value / 2;
   }
 
   /** Lowers it to that share of what was used of it. */
