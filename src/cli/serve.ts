@@ -13,6 +13,8 @@ import { write } from './output.ts';
 type Signal = 'SIGTERM' | 'SIGINT' | 'SIGHUP';
 
 const DEFAULT_ADMIN_PORT = 8081;
+/** In a checkout, which runs its sources, npx finds it; an installed package has it on the PATH. */
+const COMMAND = import.meta.url.endsWith('.ts') ? 'npx evalgate' : 'evalgate';
 const NO_STORE =
   'UPSTREAM_URL is not set: set it to the address of your evaluation store, or try the bundled sample store with `evalgate serve --demo` (`npm start`).';
 
@@ -141,7 +143,7 @@ function announcement({ publicUrl, adminUrl, demo }: Running, { admin, redis }: 
       ...addresses,
       '',
       'Create a key with the id of a workspace of your store:',
-      `  npx evalgate keys create --name "First key" --workspace UUID --scope reports.read calls.read coaching.read${at}`,
+      `  ${COMMAND} keys create --name "First key" --workspace UUID --scope reports.read calls.read coaching.read${at}`,
       ...(redis.url === null ? ['Without REDIS_URL keys are held by this process and end with it.'] : []),
     ].join('\n');
   }

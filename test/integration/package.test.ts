@@ -2,6 +2,8 @@
  * The package as `npm pack` makes it, run as an installed one: no TypeScript, no development tool, and no script of a
  * dependency at its installation.
  */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -72,6 +74,15 @@ test('its commands run', async () => {
   const { code, stdout } = await runProcess(process.execPath, [program, 'transcript', transcript, '--json']);
   expect(JSON.parse(stdout)).toMatchObject({ turnCount: 2 });
   expect(code).toBe(0);
+});
+
+test('it names itself as it was installed, without npx', async () => {
+  const env = { ...process.env, PORT: '0', ADMIN_PORT: '0', UPSTREAM_URL: 'http://127.0.0.1:1' };
+  const gateway = spawn(process.execPath, [program, 'serve'], { env, stdio: ['ignore', 'pipe', 'ignore'] });
+  const [said] = z.tuple([z.instanceof(Buffer)]).parse(await once(gateway.stdout, 'data'));
+  gateway.kill('SIGINT');
+  expect(said.toString()).toMatch(/^ {2}evalgate keys create /m);
+  expect(await once(gateway, 'exit')).toEqual([0, null]);
 });
 
 test('an older Node.js is named beside the one that it needs, in one sentence', async () => {
