@@ -138,7 +138,11 @@ function openRooms(loaded: LoadedConfig, options: GatewayOptions, target: StoreT
     clock,
     timers,
   });
-  const ofChanges = { changes: cache.changes, config: config.changes, unannouncedShare: () => null };
+  const ofChanges = {
+    changes: cache.changes,
+    config: config.changes,
+    unannouncedShare: () => telemetry.consumers.unannouncedShare(),
+  };
   const changes = openChanges({ ...ofChanges, journal, redis, instances, clock, timers });
   trackChanges(telemetry, changes);
   const closed = [store, cache, keys, quota, operations, backend, metrics];

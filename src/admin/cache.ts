@@ -26,6 +26,7 @@ export function cacheViewEndpoints(options: AdminOptions): readonly Endpoint[] {
         since,
         memory: { ...memory.usage(), maxBytes: memory.maxBytes },
         redis: oncePerServer(inRedis),
+        unstable: [...cache.changes.unstable()],
         classes,
       };
     }),

@@ -231,12 +231,20 @@ export interface Refresh {
   readonly sinceMs: number;
   /** When the record was made, Unix milliseconds; null if it does not say. */
   readonly createdAtMs: number | null;
+  /** Whether the store has announced a change since the copy. */
+  readonly isAnnounced: boolean;
 }
 
 /** A single record that came in a list, as an entry of its own. */
 export interface Backfill extends Keyed {
   /** How it differs from the copy that was there; null if there was none. */
   readonly refresh: Refresh | null;
+}
+
+/** The copies that an answer is compared with, and whether a change was announced since. */
+export interface KnownCopies {
+  readonly present: (address: Address) => StoredEntry | null;
+  readonly isAnnouncedSince: (copy: StoredEntry) => boolean;
 }
 
 /**
@@ -247,7 +255,7 @@ export function backfillsOf<T>(
   request: CacheRequest<T>,
   stored: StoredEntry<T>,
   set: WorkspaceSet,
-  present: (address: Address) => StoredEntry | null,
+  { present, isAnnouncedSince }: KnownCopies,
 ): readonly Backfill[] {
   const { answer, requestedAtMs } = stored.entry;
   if (answer.kind === 'absent') return [];
@@ -255,7 +263,8 @@ export function backfillsOf<T>(
   const bytes = Math.ceil(answer.bytes / Math.max(1, backfills.length));
   return backfills.map(({ kind, id, record }) => {
     const single = recordRequest(kind, id);
-    const existing = present({ key: single.key, owner: single.workspaceOf(record) ?? set.name })?.entry;
+    const copy = present({ key: single.key, owner: single.workspaceOf(record) ?? set.name });
+    const existing = copy?.entry;
     const isSame = existing?.answer.kind === 'found' && isDeepStrictEqual(existing.answer.record, record);
     const entry = isSame
       ? existing.renewedAt(requestedAtMs)
@@ -269,6 +278,7 @@ export function backfillsOf<T>(
             changed: isSame ? 0 : 1,
             sinceMs: requestedAtMs - existing.requestedAtMs,
             createdAtMs: single.createdAtMs(record),
+            isAnnounced: copy !== null && isAnnouncedSince(copy),
           };
     return { key: single.key, stored: storedEntry(single, entry, stampOf(stored), set), refresh };
   });

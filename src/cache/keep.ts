@@ -42,7 +42,10 @@ export function backfill<T>(
 ): void {
   const { memory, purges, events } = parts;
   if (!mayBeKept(purges, stored)) return;
-  const entries = backfillsOf(request, stored, set, (address) => memory.peek(address) ?? null);
+  const entries = backfillsOf(request, stored, set, {
+    present: (address) => memory.peek(address) ?? null,
+    isAnnouncedSince: (copy) => purges.isAnnouncedSince(copy),
+  });
   if (entries.length === 0) return;
   memory.backfill(entries, { set, keyId: reader.keyId });
   for (const { refresh } of entries) if (refresh !== null) events.onRefresh?.(refresh);

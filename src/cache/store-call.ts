@@ -105,7 +105,7 @@ function reportRefresh<T>(
   { request }: FetchTask<T>,
   previous: StoredEntry<T>,
   { stored: { entry, kind }, isChanged, isForeign }: Answered<T> & Answer<T>,
-  { events }: Pick<ReadThroughParts, 'events'>,
+  { events, purges }: Pick<ReadThroughParts, 'events' | 'purges'>,
 ): void {
   if (isForeign && previous.entry.answer.kind === 'found') {
     const message = `the answer (${kind}) is of another workspace than the one that was asked for`;
@@ -119,6 +119,7 @@ function reportRefresh<T>(
     changed: newItemsOf(request, previous.entry, entry) ?? (isChanged === true && !isForeign ? 1 : 0),
     sinceMs: requestedAtMs - previous.entry.requestedAtMs,
     createdAtMs: answer.kind === 'found' && !isForeign ? request.createdAtMs(answer.record) : null,
+    isAnnounced: purges.isAnnouncedSince(previous),
   });
 }
 

@@ -27,8 +27,8 @@ export interface ReadableFeed extends Pick<ChangeFeed, 'read'> {
   isUnannounced(): boolean;
 }
 
-/** The share of changes that may be found without an announcement. */
-const MAX_UNANNOUNCED = 0.01;
+/** From this share of refreshes on that find a change which was not announced, the store announces too little. */
+export const MAX_UNANNOUNCED = 0.01;
 
 export interface ChangesContext {
   readonly changes: Changes;

@@ -206,6 +206,8 @@ export const cacheStatsSchema = z.object({
   memory: usageSchema.extend({ maxBytes: number }),
   /** The memory of Redis, by what it is used for; no limit is 0, what it does not say null. Empty while it does not answer. */
   redis: z.array(z.object({ role: text, usedBytes: number, maxBytes: number.nullable(), keys: number })),
+  /** Calls that differ in each of their last answers to the process that answers, by id: their parts go by their times. */
+  unstable: z.array(text),
   classes: z.array(
     z.object({
       class: text,
@@ -227,6 +229,9 @@ export const cacheStatsSchema = z.object({
       /** How many of these renewed an often-read copy before it was stale. */
       earlyRenewals: number,
       storeCallsPerRead: number.nullable(),
+      /** Copies that were compared with a newer answer, and the share of them that had changed though nobody had announced it. */
+      refreshes: number,
+      unannouncedRatio: number.nullable(),
       ageMs: percentilesSchema,
       latencyMs: percentilesSchema,
       memory: usageSchema,

@@ -2,6 +2,8 @@
  * What consumers get, as a dependency of `/readyz`: answers that are refused or failed, against the hour before; and how
  * long answers take, against the objectives. Counted by this process, in steps of ten seconds over the last hour.
  */
+import type { Refresh } from '../cache/entry.ts';
+import { MAX_UNANNOUNCED } from '../changes/open.ts';
 import type { Config } from '../config/config.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Listed } from '../upstream/resources.ts';
@@ -28,6 +30,8 @@ const NEARLY_ALL = 0.9;
 const JUMP = { share: 0.05, times: 3, requests: 10 } as const;
 /** Misses that take so many times as long as in the hour before, and so much longer. */
 const SLOWER = { times: 4, byMs: 100 } as const;
+/** Fewer refreshes say nothing of what is announced. */
+const MIN_REFRESHES = 100;
 /** The error budget of a month is used up in two days at this rate; the alerts have the same. */
 const BURN_RATE = 14.4;
 /** The share of reads that may take longer than a 99th percentile. */
@@ -63,6 +67,8 @@ const COUNTS = [
   'missMs',
   'records',
   'leftOut',
+  'refreshes',
+  'unannounced',
 ] as const;
 type Counts = Record<(typeof COUNTS)[number], number>;
 
@@ -80,6 +86,8 @@ function noCounts(): Counts {
     missMs: 0,
     records: 0,
     leftOut: 0,
+    refreshes: 0,
+    unannounced: 0,
   };
 }
 
@@ -101,15 +109,17 @@ export class ConsumerHealth {
   readonly #health: Health;
   readonly #clock: Clock;
   readonly #objectives: Objectives;
+  readonly #areChangesAnnounced: boolean;
   readonly #totals = noCounts();
   /** Oldest first. */
   #steps: { readonly atMs: number; readonly counts: Counts }[] = [];
   readonly #trouble: Trouble<Finding>;
 
-  constructor(health: Health, clock: Clock, objectives: Objectives) {
+  constructor(health: Health, clock: Clock, { objectives, changes }: Pick<Config, 'objectives' | 'changes'>) {
     this.#health = health;
     this.#clock = clock;
     this.#objectives = objectives;
+    this.#areChangesAnnounced = changes.announced;
     this.#trouble = new Trouble(clock, SETTLED_AFTER_MS);
     health.add({ name: ANSWERS, okMessage: 'consumers are served as before', check: () => this.#check() });
   }
@@ -126,6 +136,20 @@ export class ConsumerHealth {
     const counts = this.#now();
     counts.records += records;
     counts.leftOut += leftOut.filter(({ surface }) => surface === undefined).length;
+  }
+
+  /** The store has answered, and there was a copy to compare the answer with. */
+  onRefresh({ changed, isAnnounced }: Pick<Refresh, 'changed' | 'isAnnounced'>): void {
+    const counts = this.#now();
+    counts.refreshes += 1;
+    if (changed > 0 && !isAnnounced) counts.unannounced += 1;
+  }
+
+  /** The share of the last hour's refreshes that found a change which nobody had announced; null if there were too few. */
+  unannouncedShare(): number | null {
+    const nowMs = this.#clock.nowMs();
+    const { refreshes, unannounced } = this.#sum(nowMs - HOUR_MS, nowMs);
+    return refreshes < MIN_REFRESHES ? null : unannounced / refreshes;
   }
 
   /** How many requests count for each objective, how many missed it, and the share that may. */
@@ -165,7 +189,7 @@ export class ConsumerHealth {
   }
 
   #check(): DependencyState {
-    const found = this.#find();
+    const found = this.#find() ?? this.#findUnannounced();
     if (found === null) this.#trouble.noteOk();
     else this.#trouble.note(found);
     const trouble = this.#trouble.current();
@@ -193,6 +217,14 @@ export class ConsumerHealth {
       ...leftOutOf(minutes),
     ];
     return texts.length === 0 ? null : { isCritical: failures.isCritical, text: texts.join('; ') };
+  }
+
+  /** A store that is to announce every change does not: long times, and the feed, can't be trusted. */
+  #findUnannounced(): Finding | null {
+    const share = this.#areChangesAnnounced ? (this.unannouncedShare() ?? 0) : 0;
+    if (share <= MAX_UNANNOUNCED) return null;
+    const text = `${shareText(share, 1)} of refreshes found a change that the store had not announced`;
+    return { isCritical: false, text };
   }
 
   #sum(fromMs: number, toMs: number): Counts {

@@ -99,7 +99,11 @@ function halvings(logger: Logger): (limit: number) => void {
 const CLOCK_WARNING_EVERY_MS = 60_000;
 
 /** Listens to the cache. */
-export function cacheListener({ logger, metrics }: Pick<Reporting, 'logger' | 'metrics'>): CacheListener {
+export function cacheListener({
+  logger,
+  metrics,
+  consumers,
+}: Pick<Telemetry, 'logger' | 'metrics' | 'consumers'>): CacheListener {
   let warnedAtMs = Number.NEGATIVE_INFINITY;
   /** A record from the future (C9: it is stale), once a minute: there may be as many as copies. */
   const warnOfClock = (cacheClass: string): void => {
@@ -115,6 +119,7 @@ export function cacheListener({ logger, metrics }: Pick<Reporting, 'logger' | 'm
       if (ageMs !== null) metrics.entryAges.observe({ class: cacheClass }, ageMs / 1000);
       if (missReason !== null) metrics.cacheMisses.inc({ class: cacheClass, reason: missReason });
     },
+    onRefresh: (refresh) => consumers.onRefresh(refresh),
     onLeaseWait: ({ class: cacheClass, end, durationMs }) =>
       metrics.leaseWaits.observe({ class: cacheClass, end }, durationMs / 1000),
     // The store's other failures are logged as they begin and end. This one is about a record, and nothing else reports it.

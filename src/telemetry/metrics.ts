@@ -5,6 +5,7 @@
 import { collectDefaultMetrics, Counter, Gauge, type GaugeConfiguration, Histogram, Registry } from 'prom-client';
 import type { ObjectiveCounts } from './consumers.ts';
 import type { OwnReadiness, Readiness } from './readiness.ts';
+import type { Changes } from '../cache/changes.ts';
 import type { MemoryTier } from '../cache/memory-tier.ts';
 import { UNDECRYPTABLE_REASONS } from '../cache/redis/encryption.ts';
 import type { Config } from '../config/config.ts';
@@ -46,6 +47,8 @@ const HELP = {
   evalgate_cache_limit_bytes: 'Bytes that the memory tier may hold.',
   evalgate_cache_misses_total: 'Reads that the cache could not answer, by reason.',
   evalgate_cache_reads_total: 'Reads through the cache, by outcome and tier of the entry.',
+  evalgate_cache_unstable_calls:
+    'Calls that differ in each of their last answers: their parts go by their times, and may be older than a change.',
   evalgate_cache_undecryptable_total:
     'Copies in Redis that could not be decrypted and counted as none, by reason: unknown-key (of a key that CACHE_ENCRYPTION_KEYS lacks), altered, unencrypted (stored by a process without keys, or by somebody else).',
   evalgate_changes_announced_total: 'Changes that the store announced to this process and that were taken.',
@@ -209,6 +212,7 @@ export class Metrics {
     this.#by('listener', 'evalgate_http_connections', 'sum', () =>
       (['public', 'admin'] as const).map((name) => [name, listeners[name].connections()]),
     );
+    this.#one('evalgate_cache_unstable_calls', 'max', () => sources.cache.changes.unstable().length);
     this.#one('evalgate_http_unsent_bytes', 'sum', () => listeners.public.unsent.bytes);
     this.#by('tier', 'evalgate_cache_entries', 'sum', () => [['memory', memory.usage().entries]]);
     this.#by('tier', 'evalgate_cache_bytes', 'sum', () => [['memory', memory.usage().bytes]]);
@@ -414,7 +418,10 @@ export interface GaugeSources {
     readonly admin: Pick<Listener, 'connections'>;
   };
   readonly maintenance: MaintenanceWatch;
-  readonly cache: { readonly memory: Pick<MemoryTier, 'usage' | 'maxBytes'> };
+  readonly cache: {
+    readonly memory: Pick<MemoryTier, 'usage' | 'maxBytes'>;
+    readonly changes: Pick<Changes, 'unstable'>;
+  };
   readonly store: { readonly guard: Pick<Guard, 'status'>; readonly answerMemory: Pick<AnswerMemory, 'load'> };
   readonly instances: Pick<Instances, 'count'>;
   readonly keys: { readonly registry: Pick<KeyDirectory, 'census'> };

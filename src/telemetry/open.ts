@@ -41,7 +41,7 @@ export function openTelemetry({ config, droppedLines, logger, clock }: Telemetry
   const storeHealth = new StoreHealth(health, clock, config.upstream.degradedPercent);
   metrics.addStoreHealth(() => storeHealth.isDown());
   const noteRefusal = trackCapacity(health, clock);
-  const consumers = new ConsumerHealth(health, clock, config.objectives);
+  const consumers = new ConsumerHealth(health, clock, config);
   metrics.addObjectives(() => consumers.objectives());
   const requestLog = new RequestLog(logger, config.log.requests);
   return { metrics, health, logger, clock, storeHealth, consumers, noteRefusal, requestLog };

@@ -3,6 +3,7 @@
  * the times. Without a change no part is fetched more often than before.
  */
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import {
   GET_CALL,
   GET_CALL_SCORECARD,
@@ -13,7 +14,8 @@ import {
 import { keyFor, putSubject, type Subject } from '../http/common/subject.ts';
 import type { EvaluationRecord } from '../../src/domain/records.ts';
 import { anEvaluation, aScoredCard, aTranscript, dealInsights } from '../support/records.ts';
-import { BACKENDS, containing, HIT, World } from '../support/world.ts';
+import { forTest } from '../support/opened.ts';
+import { BACKENDS, containing, dependency, HIT, World } from '../support/world.ts';
 
 const HOUR_MS = 3_600_000;
 /** Past the stale time of the class: its next reader waits for the store. */
@@ -255,4 +257,75 @@ describe.each(BACKENDS)('%s', (kind) => {
     expect(texts.filter((text) => text.includes('many'))).toHaveLength(10 * world.gateways.length);
     expect(parts.map((part) => part.calls())).toEqual(parts.map((_, n) => (n < 10 ? 2 : 1)));
   });
+
+  describe('announced at the door', () => {
+    const announce = (subject: Subject, more: object = {}, mode = 'soft') =>
+      world.change('POST', '/api/changes', {
+        mode,
+        changes: [{ evaluation: subject.id, workspace: subject.workspaceId, ...more }],
+      });
+
+    test('each part is new at every gateway, for one call; so is the list', async () => {
+      const { subject, ...readers } = await createWarm();
+      edit(subject, 'announced');
+      world.clock.advance(1000);
+      await announce(subject);
+      for (const gateway of world.gateways) {
+        for (const reader of Object.values(readers)) expect((await reader.ask(gateway)).text).toContain('announced');
+      }
+      for (const { calls } of [readers.transcript, readers.scorecard, readers.list]) expect(calls()).toBe(2);
+    });
+
+    test('hard: the old copy is never served again', async () => {
+      const { subject, transcript } = await createWarm();
+      await announce(subject, {}, 'hard');
+      const recover = world.store.fail(503);
+      for (const gateway of world.gateways) expect((await transcript.ask(gateway)).status).toBe(500);
+      recover();
+    });
+
+    test('a change of another workspace is none here', async () => {
+      const { subject, transcript, list } = await createWarm();
+      const { workspaceId } = (await createWarm()).subject;
+      world.clock.advance(1000);
+      await announce({ ...subject, workspaceId });
+      for (const gateway of world.gateways) {
+        for (const reader of [transcript, list]) expect((await reader.ask(gateway)).cache).toEqual(HIT);
+      }
+    });
+  });
+});
+
+const shareSchema = z.object({
+  classes: z.array(z.object({ class: z.string(), refreshes: z.number(), unannouncedRatio: z.number().nullable() })),
+});
+
+/** Each of so many calls changes, with an announcement or without, and is read again. */
+async function changeMany(world: World, calls: number, isAnnounced: boolean): Promise<void> {
+  const readers = await Promise.all(Array.from({ length: calls }, () => world.reader(GET_CALL)));
+  for (const reader of readers) await reader.ask();
+  world.clock.advance(CALL_OVER_MS);
+  for (const { subject } of readers) putSubject(world.store, subject, { title: 'changed' });
+  const changes = readers.map(({ subject }) => ({ evaluation: subject.id, workspace: subject.workspaceId }));
+  if (isAnnounced) await world.change('POST', '/api/changes', { changes });
+  for (const reader of readers) expect((await reader.ask()).text).toContain('changed');
+}
+
+describe('changes that nobody has announced', () => {
+  test.each([
+    [true, 0, 'ok'],
+    [false, 1, 'degraded'],
+  ] as const)(
+    'announced: %j: their share of refreshes is %d, and `answers` is %s',
+    async (isAnnounced, share, status) => {
+      const world = await forTest(World.start('memory', { env: { CHANGES_ANNOUNCED: 'true' } }));
+      await changeMany(world, 100, isAnnounced);
+      const { classes } = shareSchema.parse((await world.here.admin('GET', '/api/cache')).json);
+      const row = classes.find((one) => one.class === 'evaluation');
+      expect(row).toEqual({ class: 'evaluation', refreshes: 100, unannouncedRatio: share });
+      world.clock.advance(10_000);
+      await (await world.reader(LIST_CALLS)).ask();
+      await world.eventually(async () => expect(await dependency(world.here, 'answers')).toContain(status));
+    },
+  );
 });

@@ -50,6 +50,7 @@ export class Watched {
       changed: changed ? 1 : 0,
       sinceMs,
       createdAtMs: null,
+      isAnnounced: false,
     });
   }
 

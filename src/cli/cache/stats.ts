@@ -37,7 +37,18 @@ function statsText(stats: Stats): string {
   const held = `${countText(memory.entries, 'entry', 'entries')}, ${bytesText(memory.bytes)} of ${bytesText(memory.maxBytes)}`;
   const reasons = [...new Set(classes.flatMap(({ misses }) => Object.keys(misses)))];
   const reads = columns([
-    ['CLASS', 'READS', ...OUTCOMES, 'HIT RATIO', 'STORE CALLS', 'EARLY', 'CALLS/READ', 'ENTRIES', 'BYTES'],
+    [
+      'CLASS',
+      'READS',
+      ...OUTCOMES,
+      'HIT RATIO',
+      'STORE CALLS',
+      'EARLY',
+      'CALLS/READ',
+      'UNANNOUNCED',
+      'ENTRIES',
+      'BYTES',
+    ],
     ...classes.map(({ outcomes: of, ...row }) => [
       row.class,
       row.reads,
@@ -52,6 +63,7 @@ function statsText(stats: Stats): string {
       row.storeCalls,
       row.earlyRenewals,
       row.storeCallsPerRead?.toFixed(2) ?? null,
+      row.unannouncedRatio === null ? null : percentText(row.unannouncedRatio),
       row.memory.entries,
       bytesText(row.memory.bytes),
     ]),

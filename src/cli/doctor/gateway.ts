@@ -12,6 +12,8 @@ import { type Check, checksNamed } from './check.ts';
 const admin = checksNamed('admin');
 const config = checksNamed('config');
 const ready = checksNamed('ready');
+/** Unstable calls that are named. */
+const MAX_NAMED = 5;
 
 const valueSchema = z.object({ value: z.unknown(), origin: z.string() });
 
@@ -41,7 +43,7 @@ export async function checkAdmin(command: Command): Promise<Check> {
  */
 export async function checkGateway(command: Command, shell: LoadedConfig | null): Promise<readonly Check[]> {
   const theirs = await callAdmin(command, (routes) => routes.config);
-  return [...compareConfigs(theirs, shell), ...(await checkReadiness(command))];
+  return [...compareConfigs(theirs, shell), ...(await checkReadiness(command)), ...(await checkStability(command))];
 }
 
 function compareConfigs(
@@ -82,6 +84,21 @@ function flattened(tree: unknown, path: readonly string[] = []): ReadonlyMap<str
 }
 
 /** A degraded dependency is a fault, since requests or changes suffer; but for maintenance, which somebody switched on. */
+/** Calls that the store answers differently again and again. None is no finding. */
+async function checkStability(command: Command): Promise<readonly Check[]> {
+  const { unstable } = await callAdmin(command, (routes) => routes.cacheStats);
+  if (unstable.length === 0) return [];
+  const { warn } = checksNamed('changes');
+  const named = unstable.slice(0, MAX_NAMED).join(', ');
+  const which = unstable.length > MAX_NAMED ? `${named} and ${unstable.length - MAX_NAMED} more` : named;
+  return [
+    warn(
+      `the store answers differently each time for ${countText(unstable.length, 'call')}: ${which}`,
+      'Their transcripts and scorecards may be older than the call. Find out which member differs without a change.',
+    ),
+  ];
+}
+
 async function checkReadiness(command: Command): Promise<readonly Check[]> {
   const { status, dependencies } = await callAdmin(command, () => PROBES.readyz);
   return [

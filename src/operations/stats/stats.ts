@@ -80,6 +80,11 @@ export class Stats {
   readonly listener: CacheListener = {
     onRead: (read) => this.#countRead(read),
     onStoreCall: (call) => this.#countStoreCall(call),
+    onRefresh: ({ class: cacheClass, changed, isAnnounced }) => {
+      const counts = this.#classes.now();
+      counts.add(`${cacheClass} refreshes`);
+      if (changed > 0 && !isAnnounced) counts.add(`${cacheClass} unannounced`);
+    },
     onEvicted: ({ moreBytes }) => this.#classes.now().add(`${MORE_MEMORY}${memoryStepOf(moreBytes)}`, SAMPLE),
   };
   readonly #clock: Clock;
@@ -234,6 +239,8 @@ function classCounts(sums: Counts, cacheClass: CacheClass): ClassCounts {
     storeCalls: of('calls'),
     earlyRenewals: of('early'),
     storeCallsPerRead: perRead(of('calls')),
+    refreshes: of('refreshes'),
+    unannouncedRatio: of('refreshes') === 0 ? null : of('unannounced') / of('refreshes'),
     ageMs: percentiles(sums.under(`${cacheClass} age `), 1),
     latencyMs: percentiles(sums.under(`${cacheClass} latency `), 1000),
   };

@@ -48,8 +48,16 @@ async function readSlowly(path: string, afterMs: number): Promise<void> {
 
 describe('/api/cache', () => {
   const SOME_BYTES: unknown = expect.any(Number);
-  const NO_OUTCOMES = { hit: 0, 'stale-while-revalidate': 0, 'stale-if-error': 0, collapsed: 0, miss: 0, failed: 0 };
-  const NO_MISSES = { 'never-seen': 0, expired: 0, evicted: 0, purged: 0, 'not-cacheable': 0 };
+  const NO_OUTCOMES = {
+    hit: 0,
+    'stale-while-revalidate': 0,
+    'stale-if-error': 0,
+    changed: 0,
+    collapsed: 0,
+    miss: 0,
+    failed: 0,
+  };
+  const NO_MISSES = { 'never-seen': 0, expired: 0, evicted: 0, purged: 0, changed: 0, 'not-cacheable': 0 };
 
   test('has one row per class, in the order of the classes; nothing is counted before anything is read', async () => {
     expect(await show('/api/cache')).toEqual({
@@ -57,6 +65,7 @@ describe('/api/cache', () => {
       since: START,
       memory: { entries: 0, bytes: 0, maxBytes: MEMORY_BYTES },
       redis: [],
+      unstable: [],
       classes: CLASSES.map((name) => ({
         class: name,
         reads: 0,
@@ -67,6 +76,8 @@ describe('/api/cache', () => {
         storeCalls: 0,
         earlyRenewals: 0,
         storeCallsPerRead: null,
+        refreshes: 0,
+        unannouncedRatio: null,
         ageMs: null,
         latencyMs: null,
         memory: { entries: 0, bytes: 0 },
@@ -88,6 +99,8 @@ describe('/api/cache', () => {
       storeCalls: 1,
       earlyRenewals: 0,
       storeCallsPerRead: 0.5,
+      refreshes: 0,
+      unannouncedRatio: null,
       ageMs: { p50: 0, p90: 0, p99: 0 },
       latencyMs: { p50: 0, p90: 0, p99: 0 },
       memory: { entries: 1, bytes: SOME_BYTES },
