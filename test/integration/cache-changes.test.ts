@@ -25,6 +25,11 @@ const RENEWED = 'evalgate; fwd=stale; stored';
 const OUTDATED: unknown = expect.stringMatching(/^evalgate; hit; ttl=(0|-\d+); detail=changed$/);
 const AGE_330: unknown = expect.stringMatching(/^33\d$/);
 
+/** As the store does. */
+function announce(world: World, { id, workspaceId }: Subject, mode = 'soft'): Promise<unknown> {
+  return world.change('POST', '/api/changes', { mode, changes: [{ evaluation: id, workspace: workspaceId }] });
+}
+
 describe.each(BACKENDS)('%s', (kind) => {
   let world: World;
   beforeAll(async () => {
@@ -259,17 +264,11 @@ describe.each(BACKENDS)('%s', (kind) => {
   });
 
   describe('announced at the door', () => {
-    const announce = (subject: Subject, more: object = {}, mode = 'soft') =>
-      world.change('POST', '/api/changes', {
-        mode,
-        changes: [{ evaluation: subject.id, workspace: subject.workspaceId, ...more }],
-      });
-
     test('each part is new at every gateway, for one call; so is the list', async () => {
       const { subject, ...readers } = await createWarm();
       edit(subject, 'announced');
       world.clock.advance(1000);
-      await announce(subject);
+      await announce(world, subject);
       for (const gateway of world.gateways) {
         for (const reader of Object.values(readers)) expect((await reader.ask(gateway)).text).toContain('announced');
       }
@@ -278,7 +277,7 @@ describe.each(BACKENDS)('%s', (kind) => {
 
     test('hard: the old copy is never served again', async () => {
       const { subject, transcript } = await createWarm();
-      await announce(subject, {}, 'hard');
+      await announce(world, subject, 'hard');
       const recover = world.store.fail(503);
       for (const gateway of world.gateways) expect((await transcript.ask(gateway)).status).toBe(500);
       recover();
@@ -288,7 +287,7 @@ describe.each(BACKENDS)('%s', (kind) => {
       const { subject, transcript, list } = await createWarm();
       const { workspaceId } = (await createWarm()).subject;
       world.clock.advance(1000);
-      await announce({ ...subject, workspaceId });
+      await announce(world, { ...subject, workspaceId });
       for (const gateway of world.gateways) {
         for (const reader of [transcript, list]) expect((await reader.ask(gateway)).cache).toEqual(HIT);
       }
