@@ -7,7 +7,7 @@ import type { Journal, Position } from '../journal/journal.ts';
 import type { Timers } from '../time/timers.ts';
 import type { Announcement } from './announcement.ts';
 import { eventsOf } from './events.ts';
-import { type ChangeFeed, VISIBLE_AFTER_MS } from './feed.ts';
+import { type Appended, type ChangeFeed, VISIBLE_AFTER_MS } from './feed.ts';
 
 /**
  * Resolves with how many processes have applied the journal up to that position, of how many there are, when all have or time is
@@ -40,6 +40,8 @@ export class Announcements {
   /** How many changes this process has taken from the store since it started. */
   taken = 0;
   readonly #options: AnnouncementsOptions;
+  /** Resolves when no announcement is being appended. */
+  #appended: Promise<unknown> = Promise.resolve();
 
   constructor(options: AnnouncementsOptions) {
     this.#options = options;
@@ -52,9 +54,14 @@ export class Announcements {
    */
   async announce({ mode, changes }: Announcement, id: string | null): Promise<Announced> {
     const { changes: cache, journal, feed, hasFeed, reach, timers } = this.#options;
-    const { sequence, isRepeated } = await cache.announce(mode, changes, (event) =>
-      feed.append({ event, events: hasFeed ? eventsOf(event.changes) : null, id }),
-    );
+    const append = (): Promise<Appended> =>
+      cache.announce(mode, changes, (event) =>
+        feed.append({ event, events: hasFeed ? eventsOf(event.changes) : null, id }),
+      );
+    // One after the other: large ones take Redis a while, and each has to be answered within its time-out (R6: 250 ms).
+    const appending = this.#appended.then(append);
+    this.#appended = appending.catch(() => undefined);
+    const { sequence, isRepeated } = await appending;
     if (!isRepeated) this.taken += changes.length;
     const second = new Promise<void>((resolve) => void timers.after(VISIBLE_AFTER_MS, resolve));
     const { history } = journal.position;

@@ -53,13 +53,20 @@ export class FeedUnavailableError extends Error {
   override readonly name = 'FeedUnavailableError';
 }
 
+export interface Appended {
+  /** The number of the event in the journal: of the first one with that id, if there was one. */
+  readonly sequence: number;
+  /** Whether there was one: then nothing was appended. */
+  readonly isRepeated: boolean;
+}
+
 /** Where announcements go, and where their events are read. */
 export interface ChangeFeed {
   /**
-   * Appends the event to the journal, its events to the feed and the id to those that are known, all or nothing. Resolves with
-   * the number of the event in the journal: of the first one with that id, if there was one. Rejects as `Journal.append` does.
+   * Appends the event to the journal, its events to the feed and the id to those that are known, all or nothing. Rejects as
+   * `Journal.append` does.
    */
-  append(appending: Appending): Promise<{ readonly sequence: number; readonly isRepeated: boolean }>;
+  append(appending: Appending): Promise<Appended>;
   /** All events up to that number can be read now: every process has applied them. Never rejects. */
   settle(sequence: number): Promise<void>;
   /** Null if the place has expired: events after it are gone, or it is of another feed. Rejects with FeedUnavailableError. */

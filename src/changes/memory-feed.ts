@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Journal } from '../journal/journal.ts';
 import type { Clock } from '../time/clock.ts';
 import {
+  type Appended,
   type Appending,
   type ChangeFeed,
   type FeedPage,
@@ -41,7 +42,7 @@ export class MemoryFeed implements ChangeFeed {
     this.#options = options;
   }
 
-  async append({ event, events, id }: Appending): Promise<{ sequence: number; isRepeated: boolean }> {
+  async append({ event, events, id }: Appending): Promise<Appended> {
     const { journal, clock } = this.#options;
     const nowMs = clock.nowMs();
     for (const [known, { atMs }] of this.#known) {

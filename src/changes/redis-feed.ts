@@ -19,6 +19,7 @@ import { announcementKey, FEED_KEY, feedOfKey } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';
 import { EVENT_CHANGES, EVENT_KINDS } from './events.ts';
 import {
+  type Appended,
   type Appending,
   type ChangeFeed,
   FeedUnavailableError,
@@ -197,7 +198,7 @@ export class RedisFeed implements ChangeFeed {
     this.#options = options;
   }
 
-  async append({ event, events, id }: Appending): Promise<{ sequence: number; isRepeated: boolean }> {
+  async append({ event, events, id }: Appending): Promise<Appended> {
     const { journal, keepMs } = this.#options;
     const text = JSON.stringify(event);
     const added = [...(events ?? [])];

@@ -28,7 +28,7 @@ const changesSchema = z.object({
 
 const PAGE_SIZE = 100;
 const EVENTS_PER_READ = 1000;
-/** Parts of several calls are read at a time. */
+/** How many calls or parts are read at a time. */
 const READERS = 4;
 
 /** What is done and what is left, for people. */
@@ -115,11 +115,11 @@ export class Sync {
       const calls = new Set((kinds.get('call') ?? []).map(({ id }) => id));
       const wanted = new Map<string, { id: string; part: Part }>();
       const want = (id: string, part: Part): unknown => wanted.set(`${part}:${id}`, { id, part });
-      for (const id of calls) {
+      await each([...calls], async (id) => {
         const isNew = !this.#copy.calls.has(id);
         await this.#readCall(id);
         if (isNew && this.#copy.calls.has(id)) for (const part of this.#copy.parts) want(id, part);
-      }
+      });
       for (const { id, kind } of kinds.get('part') ?? []) {
         for (const part of this.#copy.parts) if (part === kind && this.#copy.calls.has(id)) want(id, part);
       }
@@ -146,21 +146,16 @@ export class Sync {
     else if (this.#copy.calls.put(callBodySchema.parse(expectFound(reply, id).body).call)) this.counts.written += 1;
   }
 
-  /** A few at a time; the order does not matter. */
   async #readParts(
     wanted: readonly { readonly id: string; readonly part: Part }[],
     phase: Progress['phase'],
   ): Promise<void> {
-    const left = wanted.values();
     let done = 0;
-    const reader = async (): Promise<void> => {
-      for (const { id, part } of left) {
-        await (part === 'transcript' ? this.#readTranscript(id) : this.#readScorecard(id));
-        done += 1;
-        this.#onProgress({ phase, done, total: wanted.length, requestsLeft: wanted.length - done });
-      }
-    };
-    await Promise.all(Array.from({ length: READERS }, reader));
+    await each(wanted, async ({ id, part }) => {
+      await (part === 'transcript' ? this.#readTranscript(id) : this.#readScorecard(id));
+      done += 1;
+      this.#onProgress({ phase, done, total: wanted.length, requestsLeft: wanted.length - done });
+    });
   }
 
   async #readScorecard(id: string): Promise<void> {
@@ -205,6 +200,15 @@ export class Sync {
     } else if (reply.kind === 'absent') this.#copy.putPart(part, id, null);
     else this.counts.unreadable += 1;
   }
+}
+
+/** A few at a time; the order does not matter. */
+async function each<T>(items: readonly T[], run: (item: T) => Promise<void>): Promise<void> {
+  const left = items.values();
+  const worker = async (): Promise<void> => {
+    for (const item of left) await run(item);
+  };
+  await Promise.all(Array.from({ length: READERS }, worker));
 }
 
 function expectFound(reply: Reply, what: string): Found {

@@ -1,0 +1,175 @@
+/** `evalgate sync` by the feed of changes: what it reads is what has changed, and its folder holds what the store has. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeEach, expect, test } from 'vitest';
+import { z } from 'zod';
+import { hashToken } from '../../src/keys/token.ts';
+import { runCli } from '../support/cli.ts';
+import { type Folder, openFolder } from '../support/files.ts';
+import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { forTest } from '../support/opened.ts';
+import { PROGRAM } from '../support/process.ts';
+import { SeededRandom } from '../support/random.ts';
+import { anEvaluation, aScoredCard, aTranscript, WORKSPACE_A } from '../support/records.ts';
+import { startRedis } from '../support/redis.ts';
+
+const PLENTY = 1_000_000;
+const ANNOUNCED = { CHANGES_ANNOUNCED: 'true' };
+const recordSchema = z.object({ overallScore: z.number() });
+const transcriptSchema = z.object({ body: z.string() });
+const lineSchema = z.looseObject({ id: z.string(), deleted: z.boolean().optional() });
+const textSchema = z.object({ transcript: z.object({ text: z.string() }) });
+
+let gateway: TestGateway;
+let key: string;
+let folder: Folder;
+
+async function start(env: Readonly<Record<string, string>> = {}): Promise<void> {
+  gateway = await forTest(startTestGateway({ env: { ...ANNOUNCED, ...env } }));
+  key = await gateway.issueKey({ scopes: ['calls.read'], perMinute: PLENTY, perHour: PLENTY });
+  folder = await forTest(openFolder());
+}
+beforeEach(() => start());
+
+const CHANGED_AT = 1_700_000_000_000;
+
+function put(id: string, overallScore = 50): void {
+  const part = { evaluationId: id, workspaceId: WORKSPACE_A };
+  const createdAtMs = CHANGED_AT + Number(id.slice(3)) * 1000;
+  gateway.store.put({
+    evaluations: [anEvaluation({ _id: id, workspaceId: WORKSPACE_A, createdAtMs, overallScore })],
+    transcripts: [aTranscript({ ...part, body: `Ada: It was ${overallScore}.` })],
+    scoredCards: [aScoredCard(part)],
+  });
+}
+
+function putMany(count: number): void {
+  for (let number = 0; number < count; number += 1) put(`ev_${number}`);
+}
+
+async function announce(...changes: readonly object[]): Promise<void> {
+  const reply = await gateway.admin('POST', '/api/changes', {
+    changes: changes.map((change) => ({ workspace: WORKSPACE_A, ...change })),
+  });
+  expect(reply.status).toBe(200);
+}
+
+const argsOf = (): string[] => ['sync', folder.path, '--url', gateway.publicUrl, '--once', '--parts', 'transcript'];
+const sync = async () => {
+  const before = { list: gateway.store.calls('list'), all: gateway.store.calls() };
+  const { status, stdout, stderr } = await runCli([...argsOf(), '--json'], { env: { EVALGATE_API_KEY: key } });
+  expect([status, stderr.includes('Error')]).toEqual([0, false]);
+  return {
+    ...z.looseObject({}).parse(JSON.parse(stdout)),
+    lists: gateway.store.calls('list') - before.list,
+    calls: gateway.store.calls() - before.all,
+  };
+};
+
+function contentOf(name: string): Map<string, Record<string, unknown>> {
+  const lines = readFileSync(join(folder.path, name), 'utf8').trimEnd().split('\n').filter(Boolean);
+  const last = new Map(lines.map((line) => lineSchema.parse(JSON.parse(line))).map((line) => [line.id, line]));
+  return new Map([...last].filter(([, line]) => line.deleted !== true));
+}
+
+/** The copy, and what the store has, in the same form. */
+const copied = () => ({
+  scores: new Map([...contentOf('calls.jsonl')].map(([id, { score }]) => [id, score])),
+  transcripts: new Map(
+    [...contentOf('transcripts.jsonl')].map(([id, line]) => [id, textSchema.parse(line).transcript.text]),
+  ),
+});
+const stored = () => ({
+  scores: new Map([...gateway.store.evaluations].map(([id, record]) => [id, recordSchema.parse(record).overallScore])),
+  transcripts: new Map([...gateway.store.transcripts].map(([id, record]) => [id, transcriptSchema.parse(record).body])),
+});
+
+function remove(id: string): void {
+  for (const table of [gateway.store.evaluations, gateway.store.transcripts, gateway.store.scoredCards])
+    table.delete(id);
+}
+
+test('reads what was announced, and no list', async () => {
+  putMany(120);
+  await sync();
+  expect(await sync()).toMatchObject({ written: 0, deleted: 0, parts: 0, calls: 0 });
+  put('ev_3', 99);
+  await announce({ evaluation: 'ev_3' });
+  put('ev_500');
+  await announce({ evaluation: 'ev_500', created: true });
+  remove('ev_7');
+  await announce({ evaluation: 'ev_7', deleted: true });
+  put('ev_4', 12);
+  await announce({ evaluation: 'ev_4', kinds: ['evaluation'] }, { evaluation: 'ev_4', kinds: ['transcript'] });
+  // A call and a transcript of each that is there, and one question for the one that is gone.
+  expect(await sync()).toMatchObject({ written: 3, deleted: 1, parts: 3, lists: 0, calls: 7 });
+  expect(copied()).toEqual(stored());
+});
+
+test('reads all once if its place has expired, and goes on by the feed', async () => {
+  putMany(30);
+  await sync();
+  put('ev_1', 99);
+  await announce({ evaluation: 'ev_1' });
+  gateway.clock.advance(7 * 86_400_000 + 1);
+  put('ev_2', 98);
+  await announce({ evaluation: 'ev_2' });
+  expect(await sync()).toMatchObject({ written: 2, lists: 1 });
+  expect(copied()).toEqual(stored());
+  expect(await sync()).toMatchObject({ written: 0, calls: 0 });
+});
+
+test('reads all once after Redis was emptied', async () => {
+  const redis = await forTest(startRedis());
+  await start({ REDIS_URL: redis.url });
+  putMany(30);
+  await sync();
+  await redis.flush();
+  const own = {
+    keyId: 'again',
+    hash: hashToken(key),
+    name: 'again',
+    workspaceIds: [WORKSPACE_A],
+    scopes: ['calls.read'],
+  };
+  const limits = { perMinute: PLENTY, perHour: PLENTY };
+  expect((await gateway.admin('POST', '/api/keys/import', { keys: [{ ...own, limits }] })).status).toBe(200);
+  put('ev_1', 99);
+  await announce({ evaluation: 'ev_1' });
+  expect(await sync()).toMatchObject({ lists: 1 });
+  expect(copied()).toEqual(stored());
+  expect(await sync()).toMatchObject({ written: 0, calls: 0 });
+});
+
+test('killed by SIGKILL at random moments among changes, it loses none', async () => {
+  putMany(60);
+  await sync();
+  const random = new SeededRandom(11);
+  let score = 100;
+  for (let round = 0; round < 20; round += 1) {
+    for (let index = 0; index < 5; index += 1) {
+      const id = `ev_${random.integer(0, 70)}`;
+      if (random.integer(0, 4) === 0 && gateway.store.evaluations.has(id)) {
+        remove(id);
+        await announce({ evaluation: id, deleted: true });
+      } else {
+        const isNew = !gateway.store.evaluations.has(id);
+        put(id, (score += 1));
+        await announce({ evaluation: id, created: isNew });
+      }
+    }
+    const child = spawn(process.execPath, [PROGRAM, ...argsOf()], {
+      env: { ...process.env, EVALGATE_API_KEY: key },
+      stdio: 'ignore',
+    });
+    const until = gateway.store.requests.length + random.integer(1, 8);
+    const ended = once(child, 'exit');
+    await Promise.race([ended, gateway.store.waitForCalls(until)]);
+    child.kill('SIGKILL');
+    await ended;
+  }
+  await sync();
+  expect(copied()).toEqual(stored());
+}, 120_000);

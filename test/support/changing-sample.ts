@@ -1,0 +1,126 @@
+/** The sample store in this process, whose calls a test changes, before four gateways that it announces the changes to. */
+import { SampleUpstream } from '../../src/sample/server.ts';
+import { createSampleData } from '../../src/sample/data.ts';
+import { isJsonObject } from '../../src/sample/routes.ts';
+import { GatewayProcess } from './process.ts';
+import { startRedis, type TestRedis } from './redis.ts';
+
+const TOKEN = 'a-token';
+const DAY = '24h';
+const CLASSES = ['LIST', 'EVALUATION', 'TRANSCRIPT', 'SCORECARD'];
+export const PLENTY = 1_000_000_000;
+
+export interface ChangingOptions {
+  readonly gateways: number;
+  readonly evaluations: number;
+  readonly latencyMs: number;
+}
+
+export interface Edited {
+  readonly id: string;
+  readonly workspace: string;
+  readonly title: string;
+}
+
+export class ChangingSample {
+  readonly redis: TestRedis;
+  readonly gateways: readonly GatewayProcess[];
+  readonly key: string;
+  /** The completed calls, and the workspace of each. */
+  readonly calls: ReadonlyMap<string, string>;
+  /** Calls to the store so far. */
+  storeCalls = 0;
+  readonly #data: ReturnType<typeof createSampleData>;
+  readonly #stack: AsyncDisposableStack;
+
+  private constructor(parts: {
+    readonly redis: TestRedis;
+    readonly gateways: readonly GatewayProcess[];
+    readonly key: string;
+    readonly data: ReturnType<typeof createSampleData>;
+    readonly stack: AsyncDisposableStack;
+  }) {
+    this.redis = parts.redis;
+    this.gateways = parts.gateways;
+    this.key = parts.key;
+    this.#data = parts.data;
+    this.#stack = parts.stack;
+    const whole = parts.data.evaluations.filter(({ _id, state }) => {
+      const record = parts.data.records.evaluations.get(_id);
+      return state === 'COMPLETED' && isJsonObject(record) && typeof record['overallScore'] === 'number';
+    });
+    this.calls = new Map(whole.map(({ _id, workspaceId }) => [_id, workspaceId]));
+  }
+
+  static async start({ gateways, evaluations, latencyMs }: ChangingOptions): Promise<ChangingSample> {
+    const stack = new AsyncDisposableStack();
+    const redis = await startRedis({ isDurable: true });
+    stack.defer(() => redis.close());
+    const data = createSampleData({ seed: 3, evaluations });
+    let world: ChangingSample | null = null;
+    const store = new SampleUpstream({
+      data,
+      token: TOKEN,
+      latency: latencyMs,
+      intercept: () => {
+        if (world !== null) world.storeCalls += 1;
+        return false;
+      },
+    });
+    const { url } = await store.listen(0);
+    stack.defer(() => store.close());
+    const times = CLASSES.flatMap((name) =>
+      ['FRESH', 'STALE', 'ERROR'].map((time) => [`CACHE_${name}_${time}`, DAY] as const),
+    );
+    const env = {
+      UPSTREAM_URL: url,
+      UPSTREAM_TOKEN: TOKEN,
+      REDIS_URL: redis.url,
+      CHANGES_ANNOUNCED: 'true',
+      LOG_LEVEL: 'warn',
+      ...Object.fromEntries(times),
+    };
+    const started = await Promise.all(Array.from({ length: gateways }, () => GatewayProcess.start({ env })));
+    for (const gateway of started) stack.defer(() => gateway.kill());
+    const [first] = started;
+    if (first === undefined) throw new RangeError('There is no gateway.');
+    const key = await first.issueKey({ workspaceIds: data.workspaceIds });
+    world = new ChangingSample({ redis, gateways: started, key, data, stack });
+    return world;
+  }
+
+  /** The gateway of that place, round and round. */
+  gateway(place: number): GatewayProcess {
+    const gateway = this.gateways[place % this.gateways.length];
+    if (gateway === undefined) throw new RangeError('There is no gateway.');
+    return gateway;
+  }
+
+  /** Changes the title of a call in the store, and announces nothing. */
+  edit(id: string, title: string): Edited {
+    const record = this.#data.records.evaluations.get(id);
+    this.#data.records.evaluations.set(id, { ...(isJsonObject(record) ? record : {}), title });
+    return { id, workspace: this.calls.get(id) ?? '', title };
+  }
+
+  /** Resolves with the status of the answer. */
+  async announce(edited: readonly Edited[], place = 0, webhookId: string | null = null): Promise<number> {
+    const changes = edited.map(({ id, workspace }) => ({ evaluation: id, workspace, kinds: ['evaluation'] }));
+    const response = await fetch(`${this.gateway(place).adminUrl}/api/changes`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...(webhookId !== null && { 'webhook-id': webhookId }) },
+      body: JSON.stringify({ changes }),
+    });
+    await response.text();
+    return response.status;
+  }
+
+  async titleAt(place: number, id: string): Promise<string> {
+    const text = await (await this.gateway(place).get(`/v2/calls/${id}`, this.key)).text();
+    return /"name":"([^"]*)"/.exec(text)?.[1] ?? text;
+  }
+
+  async close(): Promise<void> {
+    await this.#stack.disposeAsync();
+  }
+}
