@@ -8,7 +8,6 @@ import { startRedis, type TestRedis } from './redis.ts';
 const TOKEN = 'a-token';
 const DAY = '24h';
 const CLASSES = ['LIST', 'EVALUATION', 'TRANSCRIPT', 'SCORECARD'];
-export const PLENTY = 1_000_000_000;
 
 export interface ChangingOptions {
   readonly gateways: number;
