@@ -33,7 +33,7 @@ export type Holding = z.output<typeof holdingSchema>;
 
 /** The processes of the fleet, this one among them. */
 export interface Fleet {
-  /** Asks all; resolves with the answers by process, when all `expected` have answered or time is over. Rejects if it can't. */
+  /** Asks all; resolves with the answers by process, when all `expected` have answered or time is over. Never rejects. */
   ask(question: Erasure, expected: readonly string[], withinMs: number): Promise<ReadonlyMap<string, Holding>>;
   /** Those that run, and those that vanished without a goodbye. `gone`: these are known to have ended. */
   known(gone: readonly string[]): Promise<readonly string[]>;
@@ -56,7 +56,7 @@ const FLIGHTS_WITHIN_MS = 20_000;
 const COUNT_WITHIN_MS = 3000;
 /** What a process may need beyond the time of its flights to answer. */
 const ANSWER_WITHIN_MS = 3000;
-/** For a purge that is published already. */
+/** For a purge that is in the journal already. */
 const BEHIND_FOR_MS = 2000;
 const DELETE_WITHIN_MS = 600_000;
 /** A record that the store still has is back with its next reader: for so long one may come before the processes are asked. */

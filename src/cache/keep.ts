@@ -1,4 +1,7 @@
-/** Keeps what a call has brought, in this process, and reports to the others what has ended (C4: nothing outlives what the store says). */
+/**
+ * Keeps what a call has brought, in this process, and reports to the others what has ended (C4: nothing outlives what the store
+ * says).
+ */
 import { attempt, type ReadThroughParts } from './copies.ts';
 import { type Backfill, backfillsOf, classOf, type StoredEntry } from './entry.ts';
 import { othersThan } from './memory-tier.ts';

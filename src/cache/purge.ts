@@ -198,7 +198,10 @@ async function widen(tags: readonly Tag[], dependencies: PurgeDependencies): Pro
   return [...alongside];
 }
 
-/** The workspaces that copies of the evaluation tell, or told before its last purge: several if it has moved, none if there is no copy. */
+/**
+ * The workspaces that copies of the evaluation tell, or told before its last purge: several if it has moved, none if there is
+ * no copy.
+ */
 async function workspacesOf(
   evaluationId: string,
   { memory, shared, purges }: PurgeDependencies,

@@ -92,8 +92,8 @@ export function isSearchKey(key: string): boolean {
 }
 
 /**
- * A 32-bit hash of a string, not cryptographic, as an unsigned integer: FNV-1a, then `mix32`, because FNV's high bits hardly differ for
- * strings that differ only at their ends.
+ * A 32-bit hash of a string, not cryptographic, as an unsigned integer: FNV-1a, then `mix32`, because FNV's high bits hardly
+ * differ for strings that differ only at their ends.
  */
 export function hash32(text: string): number {
   let hash = 0x811c9dc5;
@@ -103,7 +103,10 @@ export function hash32(text: string): number {
   return mix32(hash);
 }
 
-/** MurmurHash3's finalizer, not cryptographic: each bit of what goes in changes about half of those that come out, an unsigned integer. */
+/**
+ * MurmurHash3's finalizer, not cryptographic: each bit of what goes in changes about half of those that come out, an unsigned
+ * integer.
+ */
 export function mix32(bits: number): number {
   let hash = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);

@@ -1,7 +1,7 @@
 /**
  * One flight per name: a caller that comes while it is under way waits for it. One deadline ends it for all of them, and its
- * signal aborts at that deadline, or once nobody waits any more. That, and who waits, is what a `SingleFlight` (time/single-flight.ts)
- * does not know, and no other user of one needs.
+ * signal aborts at that deadline, or once nobody waits any more. That, and who waits, is what a `SingleFlight`
+ * (time/single-flight.ts) does not know, and no other user of one needs.
  */
 import type { Clock } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';

@@ -49,8 +49,8 @@ export class Announcements {
 
   /**
    * Resolves once the changes are in force in every process: each has reported the position of the journal, or a second has
-   * passed (C8: after 900 ms without proof that it missed nothing, a process asks Redis before it uses memory). `id` names the announcement; null if it has no name.
-   * Rejects as `Journal.append` does if the journal did not take them.
+   * passed (C8: after 900 ms without proof that it missed nothing, a process asks Redis before it uses memory). `id` names the
+   * announcement; null if it has no name. Rejects as `Journal.append` does if the journal did not take them.
    */
   async announce({ mode, changes }: Announcement, id: string | null): Promise<Announced> {
     const { changes: cache, journal, feed, hasFeed, reach, timers } = this.#options;

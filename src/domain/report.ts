@@ -73,7 +73,9 @@ export function hasReport({ evaluatee: { email } }: Pick<EvaluationRecord, 'eval
   return email.length <= MAX_EMAIL_LENGTH && EMAIL_PATTERN.test(email);
 }
 
-/** The report of a record that has one. `participants`, `attendees` and `crm_deals` are always there, `share` only if there is one. */
+/**
+ * The report of a record that has one. `participants`, `attendees` and `crm_deals` are always there, `share` only if there is one.
+ */
 export function toReport(record: EvaluationRecord): Report {
   const { shareLink } = record;
   return {

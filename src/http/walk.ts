@@ -78,7 +78,9 @@ interface Found {
   readonly at: number;
 }
 
-/** The page of at most `size` records behind a place. Rejects with what `readWindow` rejects with, and if the list changes too fast. */
+/**
+ * The page of at most `size` records behind a place. Rejects with what `readWindow` rejects with, and if the list changes too fast.
+ */
 export async function walk(place: Place | null, size: number, readWindow: ReadWindow): Promise<WalkedPage> {
   let found = place === null ? { offset: 0, window: await readWindow(0), at: 0 } : await find(place, readWindow);
   const { total } = found.window;

@@ -5,7 +5,7 @@
  *   `purge:TAG`, numbers of the last soft and hard purge and when that was; `changes:n`, event n, until it is forgotten;
  *   `lists:WORKSPACE`, as `purge:TAG`, of changes; `forgotten` and `swept`, as the events have them; `times:CLASS` and
  *   `maintenance`, JSON; `restored`, the number of the last such event; `endings:N`, how often something was ended in the cache
- *   Redis, for each of its counts.
+ *   Redis, for each of its counts; `bridge:*`, what was agreed with 0.3 last, until it is gone (bridge-0.3.ts).
  *
  * Each script first compares stream, hash and what the caller knows. If they contradict each other, Redis has lost events: it
  * was emptied, evicted one of the two, was restored from an old copy, or lost its last writes in a failover. It is not known

@@ -69,8 +69,8 @@ function staysRevoked({ keyId }: ApiKey): KeyStateError {
 
 /**
  * Makes the successor of a key, and the key as it is from then on. The successor has the same name, workspaces, scopes,
- * limits, addresses and quota, and the expiry that the key had before its first rotation: a rotation never adds rights, in kind or in
- * time. The key itself ends after the overlap, or when it would have ended anyway if that is earlier.
+ * limits, addresses and quota, and the expiry that the key had before its first rotation: a rotation never adds rights, in kind
+ * or in time. The key itself ends after the overlap, or when it would have ended anyway if that is earlier.
  *
  * Throws KeyStateError if the key is not active, and RangeError if `overlapMs` is no whole number from 0.
  */

@@ -61,7 +61,9 @@ export const classAdviceSchema = z.object({
   ),
   /** One sentence, if it is `stale` that makes answers old: by how much. */
   staleness: z.string().nullable(),
-  /** `freshMs` is null if no TTL can be recommended; `why` is one plain sentence. `warning` is set for one that only `force` gives. */
+  /**
+   * `freshMs` is null if no TTL can be recommended; `why` is one plain sentence. `warning` is set for one that only `force` gives.
+   */
   recommendation: z.object({ freshMs: orNull, why: z.string(), warning: z.string().nullable() }),
 });
 export type ClassAdvice = Readonly<z.output<typeof classAdviceSchema>>;

@@ -182,7 +182,9 @@ export const receiptSchema = z.object({
   /** Somebody has read it since, and the store still has it. */
   refetched: z.boolean(),
   unknownGone: z.array(z.string()),
-  /** `complete`: Redis was looked through to its end after all processes had answered. `problem`: what it refused; null if nothing. */
+  /**
+   * `complete`: Redis was looked through to its end after all processes had answered. `problem`: what it refused; null if nothing.
+   */
   redis: z.object({ deleted: number, complete: z.boolean(), problem: textOrNull }),
   /** Lists that held it, or may have. */
   lists: number,

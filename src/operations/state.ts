@@ -125,8 +125,8 @@ const nameOf = ({ cacheClass, override: { name, untilMs } }: Pick<TimeRecord, 'c
   `${cacheClass} ${name} ${untilMs === null ? 'for good' : 'for a while'}`;
 
 /**
- * Adds records to what is there; one that is there already is replaced, a key only as `importKeys` of the registry has it. An end that
- * has passed is not brought back. `isDryRun`: only counts.
+ * Adds records to what is there; one that is there already is replaced, a key only as `importKeys` of the registry has it. An
+ * end that has passed is not brought back. `isDryRun`: only counts.
  *
  * It is made in parts, after a trial of all of them: what can be refused is refused before anything is written. If a part
  * fails all the same, the audit has those that were made, and the import may be repeated.

@@ -1,8 +1,9 @@
 /**
  * A limiter that always answers: Redis decides, and while it cannot be asked this process goes on from what it last knew,
  * with its share of the limits (R5: the one exception to exact limits). One request without an answer is enough (R6: no
- * further one waits for Redis). The link knows when Redis is back; the requests admitted meanwhile are then added to its logs. The same holds for a single quota by whose log Redis cannot decide, such as one that another application wrote
- * into: Redis goes on deciding on all others.
+ * further one waits for Redis). The link knows when Redis is back; the requests admitted meanwhile are then added to its logs.
+ * The same holds for a single quota by whose log Redis cannot decide, such as one that another application wrote into: Redis
+ * goes on deciding on all others.
  *
  * While Redis decides, no window ever holds more than its limit. How that can fail, and what bounds it:
  * - Redis is away: n processes admit together what was left as they last knew it, and each at least one request per window. A

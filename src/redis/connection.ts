@@ -28,7 +28,7 @@ import { SentinelWatch } from './sentinels.ts';
 import { Trial } from './trial.ts';
 import { ValueLimit, ValueTooLargeError } from './value-limit.ts';
 
-/** `state`: keys, quotas, the purge log and all that operators set. `cache`: only the response cache. */
+/** `state`: keys, quotas, the journal and all that operators set. `cache`: only the response cache. */
 export type RedisRole = 'state' | 'cache';
 
 /** `refused`: by an error reply. `lost`: the connection ended before the answer. `unsent`: there was no connection. */

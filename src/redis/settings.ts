@@ -1,5 +1,5 @@
 /**
- * How a Redis is set, compared with what evalgate keeps there: state (keys, quotas, the purge log) must neither be dropped nor
+ * How a Redis is set, compared with what evalgate keeps there: state (keys, quotas, the journal) must neither be dropped nor
  * lost, cached answers may. The doctor reports it; a gateway warns of it at its start.
  */
 import type { RedisAddress } from './address.ts';

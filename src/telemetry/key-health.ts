@@ -1,4 +1,7 @@
-/** How keys are doing: whether gateways learn of their changes, whether Redis has lost some, and until when they stay good without it. */
+/**
+ * How keys are doing: whether gateways learn of their changes, whether Redis has lost some, and until when they stay good
+ * without it.
+ */
 import { type KeyLoss, LOSS_ADVICE, lossText } from '../keys/key.ts';
 import type { Connectivity } from '../redis/connectivity.ts';
 import type { Refusal } from '../redis/refusal.ts';

@@ -76,7 +76,7 @@ export class RedisHealth {
   /** Whether the state Redis had answered before it became unreachable: if not, it has confirmed no key. */
   #hadAnswered = false;
   #disconnectedAtMs = 0;
-  /** Why no new answers are stored in the cache Redis; null if they are. */
+  /** Why the cache Redis is over its budget, so that copies there make room for new ones; null if it is not. */
   #excess: BudgetExcess | null = null;
   #links: readonly TrackedLink[] = [];
   /** The gauges of one scrape share it. */
@@ -115,7 +115,7 @@ export class RedisHealth {
     return this.#links.map(({ role, refusal }) => ({ role, refusal }));
   }
 
-  /** Whether no new answers are stored in the cache Redis. */
+  /** Whether the cache Redis is over its budget, so that copies there make room for new ones. */
   get isCacheOverBudget(): boolean {
     return this.#excess !== null;
   }

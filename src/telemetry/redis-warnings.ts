@@ -1,4 +1,6 @@
-/** Warnings in the log: once per start of a Redis that does not suit evalgate, and of others that use it too; and of each failover. */
+/**
+ * Warnings in the log: once per start of a Redis that does not suit evalgate, and of others that use it too; and of each failover.
+ */
 import type { Logger } from '../log/logger.ts';
 import type { RedisLink } from '../redis/connection.ts';
 import type { Instances } from '../redis/instances.ts';

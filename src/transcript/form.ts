@@ -27,9 +27,9 @@ export function explainsMost({ explained, lines }: Reading): boolean {
 const MAX_PARAGRAPHS_PER_TURN = 8;
 
 /**
- * Counts the lines that are not blank, and those that a form explains: lines that begin a turn, marks, and words that go on with a turn. Words in the
- * paragraph of their turn always count, and so does the paragraph below a line that only names who speaks. Paragraphs
- * further down count if turns are dense enough: a colon somewhere in an essay does not explain the essay.
+ * Counts the lines that are not blank, and those that a form explains: lines that begin a turn, marks, and words that go on
+ * with a turn. Words in the paragraph of their turn always count, and so does the paragraph below a line that only names who
+ * speaks. Paragraphs further down count if turns are dense enough: a colon somewhere in an essay does not explain the essay.
  */
 export class Measure {
   turns = 0;

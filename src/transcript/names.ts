@@ -1,4 +1,7 @@
-/** Names of speakers: what may be one (T3: what may be a name), what looks like one, and words that are keys of headers and records instead. */
+/**
+ * Names of speakers: what may be one (T3: what may be a name), what looks like one, and words that are keys of headers and
+ * records instead.
+ */
 import { isBlank, isWhiteSpace } from './lines.ts';
 
 const MAX_NAME_POINTS = 60;

@@ -33,7 +33,7 @@ export function maintenanceError({ untilMs }: Maintenance, clock: Clock): StoreE
   });
 }
 
-/** The same calls; during maintenance each rejects at once with a StoreError of kind `maintenance`. */
+/** The same calls; during maintenance each rejects at once with a StoreError of kind `paused`. */
 export function gated(send: Fetch, maintenance: MaintenanceWatch, clock: Clock): Fetch {
   return async (resource, params, options) => {
     const current = maintenance.current();

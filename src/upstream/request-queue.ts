@@ -1,6 +1,6 @@
 /**
- * Which calls to the store are sent, and when: a bounded number in flight, which may change, at a bounded rate. The others wait in a queue
- * that is fair to API keys (shares.ts), so that one busy key does not take the store from the rest.
+ * Which calls to the store are sent, and when: a bounded number in flight, which may change, at a bounded rate. The others wait
+ * in a queue that is fair to API keys (shares.ts), so that one busy key does not take the store from the rest.
  */
 import { FairQueue, type Release } from '../shares/shares.ts';
 import type { Timers } from '../time/timers.ts';

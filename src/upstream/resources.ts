@@ -13,7 +13,9 @@
  * - the colour of its line in the dashboard's charts, `.line-<kind>` in `admin/dashboard/page/style.css`
  * - for the team that owns the store, its check in `cli/doctor/store-records.ts` and a section in `docs/store-interface.md`
  * - for operators, its class in `docs/configuration.md` and in rule C1, and its span in `docs/tracing.md`
- * - for a new kind of purge tag, `parseTag` in `cache/purge-log.ts` and `TAG_NAMES` in `cache/redis/entry-format.ts`
+ * - for a new kind of purge tag, `TAG_NAMES` in `cache/purge-log.ts`
+ * - if the store announces its changes, its kind in `CHANGED_KINDS` (`changes/announcement.ts`), and in `EVENT_KINDS`
+ *   (`changes/events.ts`) if consumers of calls read it
  */
 import { createYield } from '../time/turns.ts';
 import { createHash } from 'node:crypto';

@@ -70,8 +70,8 @@ const ICON =
   'data:image/svg+xml,%3Csvg xmlns=%22http://www.w3.org/2000/svg%22 viewBox=%220 0 16 16%22%3E%3Crect width=%2216%22 height=%2216%22 rx=%223%22 fill=%22%231c2733%22/%3E%3Cpath d=%22M3 11.500V8m3.300 3.500V4.500m3.400 7V6.500m3.300 5v-3%22 stroke=%22%2347a3f7%22 stroke-width=%222%22 stroke-linecap=%22round%22/%3E%3C/svg%3E';
 
 /**
- * The document: the files that it loads, and the list of endpoints. Scripts make everything else. `modules` are loaded ahead, not one
- * import after the other. All addresses are relative, so that the page works behind a prefix.
+ * The document: the files that it loads, and the list of endpoints. Scripts make everything else. `modules` are loaded ahead,
+ * not one import after the other. All addresses are relative, so that the page works behind a prefix.
  */
 function renderPage(modules: readonly string[]): string {
   return `<!doctype html>

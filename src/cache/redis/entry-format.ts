@@ -272,10 +272,10 @@ function reasonOf(cause: unknown): string {
 
 /**
  * Fields of a hash, so that what is known of an entry can be read without its record: `meta`, `body`, `by`, the API key whose
- * read has brought it, `changed`, of a copy from before a change that is forgotten: `announced` or `shown`; and `whole`, of a copy that came in a list and was never read alone: until when it is kept once it is
- * (`use`), Unix milliseconds. `read` returns the members that
- * scripts compare by; nil for what is no entry. `isFromFuture` goes by Redis's clock (C9: it judges between those of the
- * gateways): what is from the future beats nothing.
+ * read has brought it, `changed`, of a copy from before a change that is forgotten: `announced` or `shown`; and `whole`, of a
+ * copy that came in a list and was never read alone: until when it is kept once it is (`use`), Unix milliseconds. `read`
+ * returns the members that scripts compare by; nil for what is no entry. `isFromFuture` goes by Redis's clock (C9: it judges
+ * between those of the gateways): what is from the future beats nothing.
  */
 export const ENTRY_LUA = `
 local function keepAtLeast(key, keepMs)
@@ -323,10 +323,10 @@ export const HAS_COPY = 'copy';
  *
  * Redis may evict the hash, and without it nobody could delete a copy by its id. So a copy that is not listed is none.
  *
- * `listedIn`: what the hash holds of these owners. `isEnded`: whether an answer that was requested later has ended the copies of that owner. `list`: notes that there is one.
- * `endOthers`: ends the copies of all these owners but one, unless `isSpared` says of one that it is newer than the answer; and
- * notes the time for so long, so that an older answer files nothing there; where there was no copy, only if there is memory to
- * spare. Returns the owners that had a copy.
+ * `listedIn`: what the hash holds of these owners. `isEnded`: whether an answer that was requested later has ended the copies
+ * of that owner. `list`: notes that there is one. `endOthers`: ends the copies of all these owners but one, unless `isSpared`
+ * says of one that it is newer than the answer; and notes the time for so long, so that an older answer files nothing there;
+ * where there was no copy, only if there is memory to spare. Returns the owners that had a copy.
  */
 export const FILING_LUA = `
 local function isEnded(listed, atMs)

@@ -68,9 +68,9 @@ const RENEW_AFTER = 0.3;
  * KEYS: lease, failure, negative entry, the key's owners, the copies of the set's owners. ARGV: token (empty if no lease is
  * wanted), how long it holds, when the newest answer was requested that the process has seen (empty for none), the set's
  * owners. Returns the first of these that there is:
- * 1. the newest answer that is newer than that, as [meta, body, the mark of a change, when it was requested, the place of its owner (0: it is the
- *    negative entry)]: the process has to judge it before it asks again. An answer from the future is only news to a process
- *    that has seen none (C9: it beats no other)
+ * 1. the newest answer that is newer than that, as [meta, body, the mark of a change, when it was requested, the place of its
+ *    owner (0: it is the negative entry)]: the process has to judge it before it asks again. An answer from the future is only
+ *    news to a process that has seen none (C9: it beats no other)
  * 2. the failure
  * 3. how long another's lease still holds
  * 4. the lease, as 'OK'; nothing if none is wanted
@@ -125,9 +125,9 @@ const STATUSES = ['lost', 'stored', 'unshared', 'overtaken', 'stored'] as const 
 
 /**
  * KEYS: lease, where the answer is filed, the key's owners, the copies of the set's owners. ARGV: token, channel, the message if
- * the answer is filed, the message if it is not, whether a copy may only replace another (1) or is not filed (2), how long endings are remembered, the
- * place of its owner (0: it is a negative entry), its meta, its body, how long it is kept, who brings it, the set's owners. Returns the status,
- * then the owners whose copies have ended.
+ * the answer is filed, the message if it is not, whether a copy may only replace another (1) or is not filed (2), how long
+ * endings are remembered, the place of its owner (0: it is a negative entry), its meta, its body, how long it is kept, who
+ * brings it, the set's owners. Returns the status, then the owners whose copies have ended.
  *
  * Calls for several sets may be under way at once, and a page may backfill the copy:
  * 1. This call begins.

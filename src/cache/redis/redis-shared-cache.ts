@@ -401,7 +401,7 @@ export class RedisSharedCache implements SharedCache, SharedCacheAdmin {
 
   #assertUsable(): void {
     this.#assertUp();
-    if (!this.#options.purges.isKnown) throw new Error('the purge log was not read yet');
+    if (!this.#options.purges.isKnown) throw new Error('the journal was not read yet');
   }
 }
 

@@ -75,7 +75,7 @@ export class RollbackGuard {
     const { cache, journal, isOne, store } = options;
     this.#options = options;
     this.#keys = isOne ? [] : endingCountKeys(store, cache.kind);
-    const require = ({ endings }: { readonly endings?: readonly number[] | undefined }): void => {
+    const raiseRequired = ({ endings }: { readonly endings?: readonly number[] | undefined }): void => {
       this.#required = this.#keys.map((_, i) => Math.max(this.#required[i] ?? 0, endings?.[i] ?? 0));
     };
     const doubt = (): void => {
@@ -84,8 +84,8 @@ export class RollbackGuard {
       this.#comparing.forgetAll();
     };
     this.#endings = [
-      journal.on('forgotten', require),
-      journal.on('moved', require),
+      journal.on('forgotten', raiseRequired),
+      journal.on('moved', raiseRequired),
       // Nothing is required by a state Redis that has lost them; the copies of its old history count as purged.
       journal.onSnapshot(({ endings }) => {
         this.#required = endings;

@@ -43,7 +43,10 @@ export interface KeyEvent {
 }
 
 const CANDIDATES = CANDIDATE_FRESH_MS.length;
-/** In a row of the table: reads since a copy was last compared; in ticks: since when the record is unchanged, when it was read last, and when each candidate's copy was filled; and the milliseconds between two reads, 0 if that is not known. */
+/**
+ * In a row of the table: reads since a copy was last compared; in ticks: since when the record is unchanged, when it was read
+ * last, and when each candidate's copy was filled; and the milliseconds between two reads, 0 if that is not known.
+ */
 const READS = STATE + 1;
 const UNCHANGED = READS + 1;
 const LAST_READ = UNCHANGED + 1;
@@ -53,7 +56,10 @@ const FILLS = PACE + 1;
 const PACE_WEIGHT = 1 / 8;
 /** A comparison stands for the reads since the last one: for few if nobody reads the record, and not for all of a busy one. */
 const [MIN_WEIGHT, MAX_WEIGHT] = [0.01, 50];
-/** The state: the class's code; whether the key was hot since the rows were last looked through; the band of its time unchanged; reads, up to 255. */
+/**
+ * The state: the class's code; whether the key was hot since the rows were last looked through; the band of its time unchanged;
+ * reads, up to 255.
+ */
 const CLASS_BITS = 15;
 const RECENTLY_HOT = 16;
 const ONE_BAND = 32;

@@ -19,7 +19,10 @@ export function neverAt(timeMs: number): number {
   return (ticksOf(timeMs) ^ NEVER) >>> 0;
 }
 
-/** The age of a copy that was filled at those ticks. Negative if there is none, which is all that is known after a clock was set back. */
+/**
+ * The age of a copy that was filled at those ticks. Negative if there is none, which is all that is known after a clock was set
+ * back.
+ */
 export function ageAt(fill: number, timeMs: number): number {
   const ageMs = ((ticksOf(timeMs) - fill) | 0) * TICK_MS;
   return ageMs < -MAX_LATE_MS ? ageMs : Math.max(0, ageMs);

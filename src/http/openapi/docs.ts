@@ -10,7 +10,9 @@ const REVALIDATE = 'public, no-cache';
 /** Files of a package change with a release. */
 const ONE_HOUR = 'public, max-age=3600';
 
-/** The page's own files, which no build changes. They have relative addresses, so that a prefix in front of the gateway does no harm. */
+/**
+ * The page's own files, which no build changes. They have relative addresses, so that a prefix in front of the gateway does no harm.
+ */
 const PAGE = new URL('../../../src/http/openapi/page/', import.meta.url);
 /** A published package ships the files of Swagger UI that it serves; a checkout has the whole of Swagger UI. */
 const SHIPPED = new URL('../../swagger-ui/', import.meta.url);
