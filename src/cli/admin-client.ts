@@ -121,8 +121,8 @@ async function readToken(operator: string | null): Promise<string | null> {
 }
 
 /**
- * Calls the route of the listener that `--admin` names, with the token of who acts, else the first of ADMIN_TOKEN: the audit records its name.
- * Rejects with CliError, which says what to do.
+ * Calls the route of the listener that `--admin` names, with the token of who acts, else the first of ADMIN_TOKEN: the audit
+ * records its name. Rejects with CliError, which says what to do.
  */
 export async function callAdmin<T, B>(
   command: Command,

@@ -97,18 +97,27 @@ export function syncCommand(): Command {
     .addArgument(new Argument('<dir>', 'the folder of the copy; it is made if there is none'))
     .requiredOption('--url <url>', 'where the public API is, without /v2', parseUrl)
     .option('--key-file <file>', 'a file that holds the API key')
-    .option('--parts <parts>', `what to copy beside the calls: ${PARTS.join(',')}`, parseParts, [])
-    .option('--once', 'end when the copy is up to date')
     .option(
-      '--every <duration>',
-      'how often to read all calls, without a feed of changes',
-      durationBetween(MIN_EVERY_MS, MAX_EVERY_MS),
-      3_600_000,
+      '--parts <parts>',
+      `what to copy beside the calls: ${PARTS.join(',')}; nothing else unless it is given`,
+      parseParts,
     )
-    .action(async (folder: string, options: SyncOptions, command: Command) => {
-      const { keepCopy } = await import('./sync/index.ts');
-      await keepCopy(command, folder, options);
-    });
+    .option('--once', 'end when the copy is up to date')
+    .addOption(
+      new Option('--every <duration>', 'how often to read all calls, if there is no feed of changes or it is not all')
+        .argParser(durationBetween(MIN_EVERY_MS, MAX_EVERY_MS))
+        .default(60 * 60_000, '1h'),
+    )
+    .action(
+      async (
+        folder: string,
+        options: Omit<SyncOptions, 'parts'> & Partial<Pick<SyncOptions, 'parts'>>,
+        command: Command,
+      ) => {
+        const { keepCopy } = await import('./sync/index.ts');
+        await keepCopy(command, folder, { ...options, parts: options.parts ?? [] });
+      },
+    );
 }
 
 function parseUrl(text: string): string {

@@ -17,7 +17,10 @@ interface DirectRequest {
 /** Statuses whose answers have no body. */
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 
-/** Rejects as `fetch` does: with the signal's reason, or with a TypeError whose cause is the system's error. Redirects are not followed. */
+/**
+ * Rejects as `fetch` does: with the signal's reason, or with a TypeError whose cause is the system's error. Redirects are not
+ * followed.
+ */
 export function directFetch(
   url: string,
   { method = 'GET', headers = {}, body = null, signal }: DirectRequest,

@@ -20,7 +20,10 @@ export interface Liveness {
   readonly text: string;
 }
 
-/** Asks `/livez` of the admin listener, as the environment and its file have its address. Never rejects for a gateway that is not there. */
+/**
+ * Asks `/livez` of the admin listener, as the environment and its file have its address. Never rejects for a gateway that is
+ * not there.
+ */
 export async function findLiveness(env: NodeJS.ProcessEnv): Promise<Liveness> {
   const { host, port } = await addressOf(env);
   if (port === 0) return dead('The admin port is 0, which takes any free port: set one that can be checked.');

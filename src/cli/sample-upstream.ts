@@ -95,8 +95,8 @@ async function run(
     [
       `The sample store listens on ${url} with ${countText(evaluations, 'evaluation')} in ${countText(workspaceIds.length, 'workspace')}:`,
       ...workspaceIds.map((id) => `  ${id}`),
-      'A gateway in front of it:',
-      `  UPSTREAM_URL=${url} UPSTREAM_TOKEN=${givenToken === null ? token : '...'} npm start`,
+      'A gateway in front of it (in a checkout: `npx evalgate serve`):',
+      `  UPSTREAM_URL=${url} UPSTREAM_TOKEN=${givenToken === null ? token : '...'} evalgate serve`,
     ].join('\n'),
   );
   const stopChanging = change(new SampleEdits(data.records, seed), { editRate, deleteRate, announcer });

@@ -109,7 +109,9 @@ export class StoreHealth {
     return this.#firstEndMs === null && this.#heldBackFor === null ? null : (this.#find()?.isDown ?? false);
   }
 
-  /** It was connected to before the first call, or could not be. Returns whether to try again: once a call has ended, that says more. */
+  /**
+   * It was connected to before the first call, or could not be. Returns whether to try again: once a call has ended, that says more.
+   */
   onConnect(failure: string | null): boolean {
     const isSame = this.#connection !== null && (this.#connection.failure === null) === (failure === null);
     this.#connection = { failure, sinceMs: (isSame ? this.#connection?.sinceMs : null) ?? this.#clock.nowMs() };
@@ -177,7 +179,8 @@ export class StoreHealth {
     }
     if (this.#okSinceMs === null) return neverCalled(this.#connection);
     const sinceMs = Math.max(this.#okSinceMs, okSinceMs ?? 0);
-    return { status: 'ok', sinceMs, detail: `${this.#lastCall()}${this.#qualifiers()}${this.#capacity()}` };
+    const tooFew = this.#failedInARow > 0 ? 'not degraded, since too few calls have failed; ' : '';
+    return { status: 'ok', sinceMs, detail: `${tooFew}${this.#lastCall()}${this.#qualifiers()}${this.#capacity()}` };
   }
 
   /** Null if the store is well. */

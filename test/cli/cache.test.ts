@@ -84,6 +84,16 @@ describe('purge', () => {
     expect((await read()).replace(/ttl=\d+/, 'ttl=30')).toBe(next);
   });
 
+  test('of an evaluation that no copy shows, such as a mistyped one, is asked for at a terminal if it takes along any list', async () => {
+    await read('/v2/calls');
+    const args = ['cache', 'purge', '--tag', 'evaluation:nope', '--admin', gateway.adminUrl];
+    const declined = await runCli(args, { typed: 'n\n' });
+    expect([declined.status, declined.stdout]).toEqual([1, '']);
+    expect(declined.stderr).toContain('  + all lists (1 list of 1 workspace), because no copy shows its workspace\n');
+    expect(await read('/v2/calls')).toMatch(/^evalgate; hit;/);
+    expect(await runCli([...args, '--yes'], { typed: '' })).toMatchObject({ status: 0, stderr: '' });
+  });
+
   test('of an evaluation that takes along more than 100 lists is shown first at a terminal; scripts are not asked', async () => {
     const other = await gateway.issueKey({ workspaceIds: [WORKSPACE_B] });
     for (let page = 1; page <= 101; page += 1) await read(`/v2/calls?page=${page}&pageSize=1`);
@@ -171,17 +181,33 @@ describe('stats', () => {
     const { stdout } = await cache('stats');
     const [first, , heading, classes, list] = cellsOf(stdout);
     expect(first?.[0]).toMatch(
-      /^Since 2026-01-15T12:00:00\.000Z, by 1 process\. Memory of the answering process: 2 entries, \d+\.\d kB of 64\.0 MB\.$/,
+      /^Since 2026-01-15T12:00:00\.000Z, in steps of 5 minutes, by 1 process\. Memory of the answering process: 2 entries, \d+\.\d kB of 64\.0 MB\.$/,
     );
     expect([heading, classes]).toEqual([
       ['Reads by outcome'],
-      'CLASS READS HIT STALE ON_ERROR COLLAPSED MISS FAILED HIT_RATIO STORE_CALLS EARLY CALLS/READ ENTRIES BYTES'
+      'CLASS READS HIT STALE ON_ERROR CHANGED COLLAPSED MISS FAILED HIT_RATIO STORE_CALLS EARLY CALLS/READ ENTRIES BYTES'
         .split(' ')
         .map((name) => name.replace('_', ' ')),
     ]);
-    expect(list?.slice(0, -1)).toEqual(['list', '2', '1', '0', '0', '0', '1', '0', '50.0 %', '1', '0', '0.50', '1']);
+    expect(list?.slice(0, -1)).toEqual([
+      'list',
+      '2',
+      '1',
+      '0',
+      '0',
+      '0',
+      '0',
+      '1',
+      '0',
+      '50.0 %',
+      '1',
+      '0',
+      '0.50',
+      '1',
+    ]);
     expect(cellsOf(stdout)).toContainEqual([
       'rubric',
+      '0',
       '0',
       '0',
       '0',
@@ -204,19 +230,21 @@ describe('stats', () => {
   test('a read that failed is no hit', async () => {
     gateway.store.fail(503);
     await read();
-    expect((await cache('stats')).stdout).toMatch(/^list +1 +0 +0 +0 +0 +0 +1 +0\.0 % +1 +0 +1\.00 /m);
+    expect((await cache('stats')).stdout).toMatch(/^list +1 +0 +0 +0 +0 +0 +0 +1 +0\.0 % +1 +0 +1\.00 /m);
   });
 });
 
 describe('top', () => {
   test('shows routes and keys with their calls and their time, or that there was no call', async () => {
-    expect((await cache('top')).stdout).toBe(`Calls to the store. Since ${NOW}, by 1 process. There were none.\n`);
+    expect((await cache('top')).stdout).toBe(
+      `Calls to the store. Since ${NOW}, in steps of 5 minutes, by 1 process. There were none.\n`,
+    );
     await read();
     const document = z
       .looseObject({ keys: z.array(z.looseObject({ key: z.string() })) })
       .parse(await cacheJson('top', '--limit', '5'));
     expect(cellsOf((await cache('top')).stdout)).toEqual([
-      [`Calls to the store. Since ${NOW}, by 1 process.`],
+      [`Calls to the store. Since ${NOW}, in steps of 5 minutes, by 1 process.`],
       [''],
       ['ROUTE', 'STORE CALLS', 'STORE MS'],
       ['/v1/workspaces/{workspaceId}/reports', '1', expect.stringMatching(/^\d+$/)],

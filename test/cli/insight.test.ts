@@ -70,8 +70,12 @@ describe('advice', () => {
     await readOften();
     const { reads, measured, curve, current, recommendation } = await adviceOf('evaluation');
     const { status, stdout } = await run('cache', 'advice');
-    const [chart = '', load, idle] = stdout.split('\n\n');
-    expect([status, idle]).toEqual([0, 'No reads yet: list, transcript, scorecard, rubric, dealInsights, notFound.\n']);
+    const [chart = '', load, idle, hint] = stdout.split('\n\n');
+    expect([status, idle, hint]).toEqual([
+      0,
+      'No reads yet: list, transcript, scorecard, rubric, dealInsights, notFound.',
+      '`evalgate cache advice --help` explains the columns.\n',
+    ]);
     expect(load).toMatch(
       /^All classes together: 0\.\d\d ±\S+ store calls\/s with the times in force, \S+ ±\S+ with all recommendations, at most 0\.\d\d \(twice what the times in force cost\)\.$/,
     );
@@ -79,7 +83,7 @@ describe('advice', () => {
     expect(lines[0]).toBe(`evaluation: ${reads} reads in one process since 2026-01-15T12:00:00.000Z`);
     // Only the first twelve hours of a process are counted together with its start.
     expect(lines[1]).toBe(
-      'The start is among them, when nothing was cached: the first read of a record is a miss with any time.',
+      'Some of these reads are of the start, when nothing was cached: the first read of a record is a miss with any time.',
     );
     lines.splice(1, 1);
     expect(lines[1]).toMatch(
@@ -143,7 +147,7 @@ describe('advice', () => {
     const row = cellsOf(stdout).find(([time, ...rest]) => time === '30s' && rest.join().includes('now'));
     expect(row).toContain(percent(current?.staleRatio ?? 0));
     // By now, the start is over.
-    expect(stdout).not.toContain('The start is among them');
+    expect(stdout).not.toContain('are of the start');
   });
 
   test('a figure that chance may move by more than itself has its upper bound', async () => {

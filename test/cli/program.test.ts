@@ -293,11 +293,11 @@ describe('sample-upstream', () => {
 
   test('without --json says how to put a gateway before it', async () => {
     const args = ['sample-upstream', '--port', '0', '--evaluations', '5'];
-    running = await startCliUntil(/npm start\n$/, args, { env: { UPSTREAM_TOKEN: 's3cret' } });
+    running = await startCliUntil(/evalgate serve\n$/, args, { env: { UPSTREAM_TOKEN: 's3cret' } });
     expect(running.output.stdout).toMatch(
       /^The sample store listens on http:\S+ with 5 evaluations in \d+ workspaces:\n/,
     );
-    expect(running.output.stdout).toMatch(/\n {2}UPSTREAM_URL=http:\S+ UPSTREAM_TOKEN=\.\.\. npm start\n$/);
+    expect(running.output.stdout).toMatch(/\n {2}UPSTREAM_URL=http:\S+ UPSTREAM_TOKEN=\.\.\. evalgate serve\n$/);
   });
 
   test.each([

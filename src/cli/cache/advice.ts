@@ -56,7 +56,9 @@ export function adviceCommand(): Command {
       const idle = classes.filter(({ curve }) => curve.length === 0).map((one) => one.class);
       const charts = classes.filter(({ curve }) => curve.length > 0).map((one) => classText(one, source, adminOption));
       if (charts.length > 0) charts.push(loadText(advice.load));
+      const hint = charts.length > 0 ? ['`evalgate cache advice --help` explains the columns.'] : [];
       if (idle.length > 0) charts.push(`No reads yet: ${idle.join(', ')}.`);
+      charts.push(...hint);
       print(command, { ...advice, classes }, charts.join('\n\n'));
     });
 }
@@ -83,7 +85,9 @@ function classText(advice: ClassAdvice, source: string, adminOption: string): st
   const { class: cacheClass, reads, since, includesStart, measured, current, staleness, recommendation } = advice;
   const lines = [`${cacheClass}: ${countText(reads, 'read')} in ${source}${since === null ? '' : ` since ${since}`}`];
   if (includesStart) {
-    lines.push('The start is among them, when nothing was cached: the first read of a record is a miss with any time.');
+    lines.push(
+      'Some of these reads are of the start, when nothing was cached: the first read of a record is a miss with any time.',
+    );
   }
   if (measured !== null) {
     lines.push(
@@ -91,6 +95,7 @@ function classText(advice: ClassAdvice, source: string, adminOption: string): st
     );
   }
   lines.push(...chart(advice));
+  if (advice.curve.every(({ outdatedRatio }) => outdatedRatio === null)) lines.push(NOT_COMPARED);
   if (current !== null && measured !== null && Math.abs(current.hitRatio - measured.hitRatio) >= DOUBTFUL_DIFFERENCE) {
     lines.push(
       `For the time in force the prediction is a hit ratio of ${percentText(current.hitRatio)}, and ${percentText(measured.hitRatio)} was measured: there were too few reads to compare, a time was changed meanwhile, something was purged, or copies were evicted. Trust the differences between rows more than their values.`,
@@ -107,6 +112,9 @@ function classText(advice: ClassAdvice, source: string, adminOption: string): st
   }
   return lines.join('\n');
 }
+
+/** Said if no row has a figure for OUTDATED. */
+const NOT_COMPARED = 'OUTDATED is not known yet: too few copies have been compared with a newer answer of the store.';
 
 /** How fast records change, by how long they were unchanged. */
 function changesText(changes: ClassAdvice['changes']): readonly string[] {

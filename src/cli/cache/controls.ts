@@ -178,11 +178,11 @@ export function purgeCommand(): Command {
     summary: 'purge cached answers by tag',
     details: [
       `Tags: ${TAG_FORM}.`,
-      'Purging an evaluation also purges the lists that may hold it, and purging a workspace its not-found entries; with --exact only the tags given are purged. A purge is in force in every gateway within a second; the entries are counted afterwards.',
+      'Purging an evaluation also purges the lists that may hold it, and purging a workspace its not-found entries; with --exact only the tags given are purged. If no copy shows the workspace of an evaluation, as with a mistyped id, its purge takes along all lists of all workspaces. A purge is in force in every gateway within a second; the entries are counted afterwards.',
       'Hard: the purged entries are removed, and the next reader waits for the store. The bytes of many are deleted from Redis in the background; --wait waits for that, and shows on stderr how far it is.',
       'Soft: they are stale, and served while one refresh runs in the background.',
       'A purge that empties a class is shown first, and needs a yes at the terminal or --yes.',
-      `So is one that also purges more than ${MANY_LISTS} lists, if somebody is at the terminal.`,
+      `So is one that also purges all lists, or more than ${MANY_LISTS}, if somebody is at the terminal.`,
     ].join('\n'),
     examples: [
       'evalgate cache purge --tag evaluation:ev_MOoXmKaIgRtSSEcIg4 --exact',
@@ -208,7 +208,9 @@ async function purge(options: PurgeOptions, command: Command): Promise<void> {
   const mayTakeLists = !exact && tags.some((tag) => tag.startsWith('evaluation:'));
   if (!dryRun && !yes && (emptiesClass || (mayTakeLists && isAtTerminal()))) {
     const preview = await send(true);
-    if (emptiesClass || (preview.lists?.entries ?? 0) > MANY_LISTS) await confirmPurge(purgeText(preview));
+    const { entries = 0, ownerKnown = true } = preview.lists ?? {};
+    const takesMany = entries > (ownerKnown ? MANY_LISTS : 0);
+    if (emptiesClass || takesMany) await confirmPurge(purgeText(preview));
   }
   const result = await send(dryRun);
   const isToDelete = wait && result.deleted === false && result.problem === null;

@@ -14,7 +14,7 @@ type Stats = AnswerOf<typeof ROUTES.cacheStats>;
 function countedText({ scope, since, processes, problem }: Counted): string {
   const all = countText(processes, 'process', 'processes');
   const counting = scope === 'process' && problem !== null ? 'ONE PROCESS ONLY' : all;
-  return `Since ${since}, by ${counting}${problem === null ? '' : `: ${problem}`}.`;
+  return `Since ${since}, in steps of 5 minutes, by ${counting}${problem === null ? '' : `: ${problem}`}.`;
 }
 
 export function statsCommand(): Command {

@@ -26,7 +26,7 @@ function tailCommand(): Command {
     name: 'tail',
     summary: 'print each change when it is announced, or found in an answer of the store',
     details:
-      'A line has the time, whether the change was announced or found, the record, its workspace, and what has changed. With --json each change is a line of JSON. It goes on until you end it.',
+      'A line has the time, whether the change was announced or found, the record, its workspace, and what has changed. It goes on until you end it, so with --json it prints one line of JSON per change, in place of one document.',
     examples: ['evalgate changes tail', "evalgate changes tail --json | jq 'select(.deleted)'"],
   }).action(async ({ json = false }: { json?: boolean }, command: Command) => {
     const ended = new AbortController();

@@ -110,8 +110,9 @@ function leftText(requests: number, perSecond: number, limits: ConsumerApi['limi
   const inLastHour = requests - (hours === 0 ? 0 : leftInHour + (hours - 1) * perHour);
   const seconds = [requests / perSecond, hours * 3600 + (inLastHour / perMinute) * 60];
   const limit = limits === null ? '' : ` at ${perMinute} a minute and ${perHour} an hour`;
-  const minutes = Math.max(1, Math.ceil(Math.max(...seconds) / 60));
-  return `; ${countText(requests, 'request')} left, about ${formatDuration(minutes * 60_000)}${limit}`;
+  const minutes = Math.ceil(Math.max(...seconds) / 60);
+  const time = minutes <= 1 ? 'a minute at most' : `about ${formatDuration(minutes * 60_000)}`;
+  return `; ${countText(requests, 'request')} still to make, ${time}${limit}`;
 }
 
 function countsText({ written, deleted, parts, unreadable }: Counts): string {

@@ -93,6 +93,15 @@ const twoOfFive = (index: number): boolean => index % 5 > 2;
 /** For the alert EvalgateStoreDown. */
 const isDown = async (gateway: UpstreamGateway) => (await gateway.metric('evalgate_store_down')) === 1;
 
+test('a store whose last call failed, and only few before, says why it is well', async () => {
+  const gateway = await startUpstreamGateway();
+  await gateway.read('a');
+  gateway.store.setFaults({ status: 503 });
+  await gateway.read('b');
+  const failure = 'last call failed: the store answered with 503 UNAVAILABLE (evaluation)';
+  expect(await healthOf(gateway)).toEqual(ok(`not degraded, since too few calls have failed; ${failure}`));
+});
+
 test('a store of whose calls 4 % fail is well, and its line says how many do', async () => {
   const gateway = await startUpstreamGateway();
   expect(await callFor30s(gateway, 100, (index) => index % 25 === 13)).toEqual(['ok']);

@@ -208,7 +208,7 @@ function plain(text) {
 
 /** @param {ClassAdvice} advice */
 function basisOf({ reads, since, includesStart, current, measured, outdatedLimit }) {
-  const start = includesStart ? ' The start is among them, when nothing was cached.' : '';
+  const start = includesStart ? ' Some of them are of the start, when nothing was cached.' : '';
   const watched =
     since === null ? 'No reads were observed yet.' : `From ${count(reads)} reads since ${moment(since)}.${start}`;
   const error = `Chance alone may move predicted store calls per read by ${decimal(current?.storeCallsPerReadError ?? null)}.`;
