@@ -138,7 +138,7 @@ describe('K2: what is out of reach is named without its address', () => {
       const { port } = await nowhere();
       await start({ LOG_LEVEL: 'trace', REDIS_URL: `${address}:${port}` });
       await vi.waitFor(() => expect(logOf(gateway, 'Redis does not answer')).toHaveLength(1), 10_000);
-      expect(logOf(gateway, 'Redis does not answer')).toMatchObject([{ level: 'warn', err: { type: SOME_TEXT } }]);
+      expect(logOf(gateway, 'Redis does not answer')).toMatchObject([{ level: 'warn', reason: SOME_TEXT }]);
       const log = gateway.logLines.join('');
       expect(log).not.toContain('hunter2');
       expect(log).not.toContain(`:${port}`);
