@@ -31,14 +31,13 @@ export class Finder {
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
-/** The end of a line that is longer is searched for by `indexOf`. */
+/** The end of a line that is longer is searched for by a pattern. */
 const SHORT_UNITS = 64;
+const LINE_END = /[\n\r]/g;
 
 /** Walks the lines of a text. A line ending at the very end of the text begins no further line. */
 export class Lines {
   readonly #text: string;
-  readonly #lineFeeds: Finder;
-  readonly #returns: Finder;
   readonly #pace = new Pace();
   #next: number;
   /** The current line is `text.slice(start, end)`, without its line ending. */
@@ -47,8 +46,6 @@ export class Lines {
 
   constructor(text: string) {
     this.#text = text;
-    this.#lineFeeds = new Finder(text, '\n');
-    this.#returns = new Finder(text, '\r');
     this.#next = text.charCodeAt(0) === BYTE_ORDER_MARK ? 1 : 0;
   }
 
@@ -59,7 +56,7 @@ export class Lines {
     this.start = this.#next;
     const short = this.start + SHORT_UNITS;
     let end = lineEndAt(text, this.start, short);
-    if (end === short) end = Math.min(this.#lineFeeds.next(end), this.#returns.next(end));
+    if (end === short) end = longLineEnd(text, end);
     this.end = end;
     const isPair = text.charCodeAt(end) === CARRIAGE_RETURN && text.charCodeAt(end + 1) === LINE_FEED;
     this.#next = end + (isPair ? 2 : 1);
@@ -83,6 +80,12 @@ export function lineEndAt(text: string, start: number, most: number): number {
   let end = start;
   while (end < last && text.charCodeAt(end) !== LINE_FEED && text.charCodeAt(end) !== CARRIAGE_RETURN) end += 1;
   return end;
+}
+
+/** One search for both ends: one for CR alone takes long in a text of many zero-width joiners. */
+function longLineEnd(text: string, start: number): number {
+  LINE_END.lastIndex = start;
+  return LINE_END.test(text) ? LINE_END.lastIndex - 1 : text.length;
 }
 
 /** Whether there is nothing but white space between the two positions. */
