@@ -36,7 +36,7 @@ export async function unpacked(
     await unpack(join(CACHE, name), packages, finish);
   }
   const triplet = `${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu`;
-  const places = ['usr/lib', 'lib'].flatMap((base) => [base, join(base, triplet), join(base, triplet, name)]);
+  const places = ['usr/lib', 'lib'].flatMap((base) => [base, join(base, triplet)]);
   return {
     path: (file) => join(root, file),
     env: { LD_LIBRARY_PATH: places.map((place) => join(root, place)).join(delimiter) },

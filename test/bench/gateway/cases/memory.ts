@@ -23,8 +23,8 @@ const ROUNDS = 10;
 const START_MS = 5000;
 
 /**
- * Mixed load, much of it on records that were never seen, so that the memory tier is full long before the end. Both halves
- * of the time at once: at the rate of the bar, then as fast as they go.
+ * Mixed load, much of it on records that were never seen, so that the memory tier is full long before the end: for half of
+ * the time at the rate of the bar, then as much as the gateway takes.
  */
 export async function memory(bench: Bench): Promise<CaseResult> {
   const folder = await mkdtemp(join(tmpdir(), 'evalgate-bench-packed-'));
