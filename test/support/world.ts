@@ -28,7 +28,13 @@ export const WITHIN = { timeout: 15_000, interval: 10 };
 /** The same if another server has to take over. */
 export const FAILOVER = { timeout: 30_000, interval: 25 };
 
-const entrySchema = z.looseObject({ state: z.string(), ageMs: z.number(), ttlMs: z.number(), bytes: z.number() });
+const entrySchema = z.looseObject({
+  state: z.string(),
+  owner: z.string(),
+  ageMs: z.number(),
+  ttlMs: z.number(),
+  bytes: z.number(),
+});
 const explainedSchema = z.looseObject({
   key: z.string(),
   next: z.object({
