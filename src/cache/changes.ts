@@ -30,7 +30,7 @@ export interface ChangesOptions {
   readonly journal: Pick<Journal, 'append' | 'position'>;
   readonly purges: Pick<PurgeLog, 'forgetOld' | 'changes'>;
   readonly seenCalls: SeenCalls;
-  readonly memory: Pick<MemoryTier, 'peek' | 'inspect'>;
+  readonly memory: Pick<MemoryTier, 'peek'>;
   /** Whose copies of a key the shared cache has. May reject. */
   readonly ownersOf: (key: string) => Promise<readonly string[]>;
   readonly clock: Pick<Clock, 'nowMs'>;
