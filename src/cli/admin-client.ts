@@ -88,15 +88,25 @@ function nearbyAddress(): string {
   return `http://127.0.0.1:${/^[1-9]\d{0,4}$/.test(port) ? port : '8081'}`;
 }
 
-/** The address of the admin listener, and whether `--admin` gave it. Throws CliError for a variable that holds none. */
-export function adminAddress(command: Command): { readonly base: string; readonly isGiven: boolean } {
+/** Throws CliError for a variable that holds no address. */
+export function adminAddress(command: Command): {
+  readonly base: string;
+  /** Whether `--admin` gave it. */
+  readonly isGiven: boolean;
+  /** Whether it is that of a gateway on this machine with this environment, wherever it comes from. */
+  readonly isNearby: boolean;
+} {
   const { admin } = command.opts<{ admin?: string }>();
-  if (admin !== undefined) return { base: admin, isGiven: true };
+  const base = admin ?? namedAddress() ?? nearbyAddress();
+  return { base, isGiven: admin !== undefined, isNearby: base === nearbyAddress() };
+}
+
+function namedAddress(): string | null {
   const named = process.env[ADMIN_URL] ?? '';
-  if (named === '') return { base: nearbyAddress(), isGiven: false };
+  if (named === '') return null;
   const base = baseOf(named);
   if (base === null) throw wrongCall(`${ADMIN_URL} is no address. Allowed: ${BASE_FORM}.`);
-  return { base, isGiven: false };
+  return base;
 }
 
 /** Who acts, as `--as` or EVALGATE_OPERATOR has it; null if neither does. Throws CliError for a name that is none. */

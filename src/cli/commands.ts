@@ -38,7 +38,8 @@ export function doctorCommand(): Command {
       'Each check is printed as it ends; --json prints one document at the end.\n' +
       'The store gets 4 calls at a time at most, and no more than upstream.maxRequestsPerSecond.\n' +
       'It only reads, except for one name of its own that it writes in Redis and deletes again.\n' +
-      "With --admin it checks that gateway: its configuration and readiness, and how this shell's variables differ.\n" +
+      "A gateway that runs on this machine is checked too: its configuration and readiness, and how this shell's variables differ. " +
+      'With --admin or EVALGATE_ADMIN_URL and another address, the gateway there is checked, and not the Redis and store of these variables.\n' +
       'The exit status is 1 if any check fails. A dependency that the gateway reports as degraded is a failed check; ' +
       'maintenance, which somebody has switched on, is only a warning. Warnings do not change the exit status.',
     examples: [

@@ -115,6 +115,21 @@ test('a gateway that is named is looked at itself, and not what this shell would
   expect(stdout).toMatch(/^ok {6}ready {8}the gateway is ready$/m);
 });
 
+test('a gateway that runs nearby is looked at too, whether its address is spelt out or not', async () => {
+  const gateway = await forTest(startTestGateway({ store }));
+  gateway.store.fail(503);
+  const key = await gateway.issueKey();
+  await gateway.get('/v2/calls', { key });
+  const { port } = new URL(gateway.adminUrl);
+  const run = (args: readonly string[]) =>
+    runCli(['doctor', ...args], { env: { ADMIN_PORT: port, UPSTREAM_URL: store.url } });
+  const unnamed = await run([]);
+  expect(unnamed.status).toBe(1);
+  expect(unnamed.stdout).toMatch(/^fail {4}upstream /m);
+  expect(unnamed.stdout).toMatch(/^fail {4}store {8}.*\(since /m);
+  expect(await run(['--admin', `http://127.0.0.1:${port}`])).toEqual(unnamed);
+});
+
 test('maintenance, which somebody switched on, is only a warning', async () => {
   const gateway = await forTest(startTestGateway({ store }));
   await runCli(['cache', 'maintenance', 'on', '--for', '30m', '--admin', gateway.adminUrl]);

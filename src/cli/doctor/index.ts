@@ -29,26 +29,27 @@ export async function examineAll(
 }
 
 /**
- * Each check as it ends. If `--admin` names a gateway that runs, that gateway is checked, and not the Redis and store of this
- * shell's variables.
+ * Each check as it ends: of this shell's variables with their Redis and store, and of the gateway. One that runs at another
+ * address than these variables give it is checked alone.
  */
 async function* examine(command: Command, workspace: string | null): AsyncGenerator<Check> {
   const local = checkConfig();
   const gateway = await checkAdmin(command);
-  if (adminAddress(command).isGiven && gateway.status !== 'skipped') {
+  const runs = gateway.status !== 'skipped';
+  if (adminAddress(command).isNearby || !runs) {
+    yield* local.checks;
+    if (local.loaded !== null) {
+      yield* await checkRedis(local.loaded.config);
+      yield* checkUpstream(local.loaded.config, workspace);
+    }
+  }
+  if (runs) {
     try {
       // In an outage its readiness says why its keys cannot be read.
       yield* await checkGateway(command, local.loaded);
     } catch (error) {
       if (gateway.status === 'ok' || !(error instanceof CliError)) throw error;
     }
-    yield gateway;
-    return;
-  }
-  yield* local.checks;
-  if (local.loaded !== null) {
-    yield* await checkRedis(local.loaded.config);
-    yield* checkUpstream(local.loaded.config, workspace);
   }
   yield gateway;
 }

@@ -41,7 +41,7 @@ export async function* checkUpstream(
   } catch (error) {
     if (!(error instanceof ProbeError)) throw error;
     const advice = (await otherScheme(url, settings)) ?? NO_ANSWER;
-    yield upstream.fail(`the store gives no whole answer: ${error.message}`, advice);
+    yield upstream.fail(`the store at ${placeOf(url)} gives no whole answer: ${error.message}`, advice);
   }
 }
 
@@ -102,6 +102,12 @@ async function checkAccess(reply: Reply, url: string, settings: Config['upstream
   // A server of TLS answers a plain request with 400.
   const scheme = status === 400 ? await otherScheme(url, settings) : null;
   return upstream.fail(message, scheme ?? `${BASE_ADDRESS}, and the log of the store.`);
+}
+
+/** Host and port. */
+function placeOf(url: string): string {
+  const { protocol, hostname, port } = new URL(url);
+  return `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
 }
 
 /** `reply`: to a request without a token. */
