@@ -52,8 +52,9 @@ export class LocalShare {
   }
 
   /**
-   * Takes in a decision of Redis: requests that this process did not know of are other processes'. A decision from before
-   * Redis had all that was admitted here changes nothing: it would give that part of the share back, to be used again (R5).
+   * Takes in a decision of Redis, and makes up the requests of other processes that it counts, each at the latest time that it can
+   * have had: so the share is never too large. A decision from before Redis had all that was admitted here changes nothing: it
+   * would give that part of the share back, to be used again.
    */
   learn(quotaId: string, { admitted, nowMicros, minute, hour }: QuotaDecision): void {
     if (this.#unsynced.has(quotaId)) return;
