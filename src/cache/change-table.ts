@@ -226,18 +226,24 @@ export class ChangeTable {
 
   /** Forgets them: all copies from before bear the mark. */
   forget(sequence: number): void {
-    for (const { tag, workspace, kind } of this.upTo(sequence)) {
-      const marks = this.#marks.get(tag);
-      if (this.#markOf(tag, workspace, kind).etag !== null) this.#awaited -= 1;
-      marks?.delete(nameOf(workspace, kind));
-      if (marks?.size === 0) this.#marks.delete(tag);
+    let isFoundHere = false;
+    let last = 0;
+    for (const [tag, marks] of this.#marks) {
+      for (const [name, { mark }] of marks) {
+        if (lastOf(mark) <= sequence) {
+          marks.delete(name);
+          if (mark.etag !== null) this.#awaited -= 1;
+        } else {
+          isFoundHere ||= mark.foundHereAtMs !== null;
+          last = Math.max(last, lastOf(mark));
+        }
+      }
+      if (marks.size === 0) this.#marks.delete(tag);
     }
-    const left = [...this.#marks.values()].flatMap((marks) => [...marks.values()]);
-    const isFoundHere = left.some(({ mark }) => mark.foundHereAtMs !== null);
-    if (this.#last === Number.POSITIVE_INFINITY && !isFoundHere) {
-      const lists = [...this.#lists.values()].flatMap(({ soft, hard }) => [soft, hard]);
-      this.#last = Math.max(0, ...left.map(({ mark }) => lastOf(mark)), ...lists);
-    }
+    // From `applyHere` on every copy is looked up, until no such mark is left.
+    if (this.#last !== Number.POSITIVE_INFINITY || isFoundHere) return;
+    for (const { soft, hard } of this.#lists.values()) last = Math.max(last, soft, hard);
+    this.#last = last;
   }
 
   #markAll(change: RecordChange, workspace: string, { mode, isAnnounced }: Changed, sequence: number): void {
