@@ -1,6 +1,7 @@
 /** The sample store in this process, whose calls a test changes, before four gateways that it announces the changes to. */
 import { SampleUpstream } from '../../src/sample/server.ts';
 import { createSampleData } from '../../src/sample/data.ts';
+import { evaluationSchema } from '../../src/domain/records.ts';
 import { isJsonObject } from '../../src/sample/routes.ts';
 import { GatewayProcess } from './process.ts';
 import { startRedis, type TestRedis } from './redis.ts';
@@ -19,6 +20,8 @@ export interface Edited {
   readonly id: string;
   readonly workspace: string;
   readonly title: string;
+  readonly created?: true;
+  readonly deleted?: true;
 }
 
 export class ChangingSample {
@@ -29,6 +32,8 @@ export class ChangingSample {
   readonly calls: ReadonlyMap<string, string>;
   /** Calls to the store so far. */
   storeCalls = 0;
+  /** Those of them for a list. */
+  listCalls = 0;
   readonly #data: ReturnType<typeof createSampleData>;
   readonly #stack: AsyncDisposableStack;
 
@@ -61,8 +66,9 @@ export class ChangingSample {
       data,
       token: TOKEN,
       latency: latencyMs,
-      intercept: () => {
+      intercept: ({ route }) => {
         if (world !== null) world.storeCalls += 1;
+        if (world !== null && route.resource === 'list') world.listCalls += 1;
         return false;
       },
     });
@@ -99,12 +105,42 @@ export class ChangingSample {
   edit(id: string, title: string): Edited {
     const record = this.#data.records.evaluations.get(id);
     this.#data.records.evaluations.set(id, { ...(isJsonObject(record) ? record : {}), title });
-    return { id, workspace: this.calls.get(id) ?? '', title };
+    return { id, workspace: workspaceOf(record), title };
+  }
+
+  /** Copies a call under another id. */
+  create(from: string, id: string): Edited {
+    const { evaluations } = this.#data.records;
+    const record = evaluations.get(from);
+    const title = `Created ${id}`;
+    const workspace = workspaceOf(record);
+    evaluations.set(id, { ...(isJsonObject(record) ? record : {}), _id: id, title });
+    return { id, workspace, title, created: true };
+  }
+
+  remove(id: string): Edited {
+    const { evaluations } = this.#data.records;
+    const workspace = workspaceOf(evaluations.get(id));
+    evaluations.delete(id);
+    return { id, workspace, title: '', deleted: true };
+  }
+
+  /** Of all completed calls that are whole, by id. */
+  titles(): ReadonlyMap<string, string> {
+    const parsed = [...this.#data.records.evaluations.values()].map(
+      (record) => evaluationSchema.safeParse(record).data,
+    );
+    return new Map(parsed.flatMap((call) => (call?.state === 'COMPLETED' ? [[call._id, call.title]] : [])));
   }
 
   /** Resolves with the status of the answer. */
   async announce(edited: readonly Edited[], place = 0, webhookId: string | null = null): Promise<number> {
-    const changes = edited.map(({ id, workspace }) => ({ evaluation: id, workspace, kinds: ['evaluation'] }));
+    const changes = edited.map(({ id, workspace, title: _title, ...about }) => ({
+      evaluation: id,
+      workspace,
+      kinds: ['evaluation'],
+      ...about,
+    }));
     const response = await fetch(`${this.gateway(place).adminUrl}/api/changes`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...(webhookId !== null && { 'webhook-id': webhookId }) },
@@ -122,4 +158,8 @@ export class ChangingSample {
   async close(): Promise<void> {
     await this.#stack.disposeAsync();
   }
+}
+
+function workspaceOf(record: unknown): string {
+  return isJsonObject(record) && typeof record['workspaceId'] === 'string' ? record['workspaceId'] : '';
 }
