@@ -80,6 +80,47 @@ test('C6: a second purge still knows whose lists to take along', async () => {
   expect((await other.ask(world.there)).cache).toEqual(HIT);
 });
 
+test.each([
+  ['soft', 'changed'],
+  ['hard', null],
+] as const)('C11: a %s change is forgotten once the copies from before it bear its mark', async (mode, state) => {
+  const transcript = await world.reader(GET_CALL_TRANSCRIPT);
+  const { id, workspaceId } = transcript.subject;
+  await readEverywhere(transcript);
+  const changes = [{ evaluation: id, workspace: workspaceId }];
+  await world.change('POST', '/api/changes', { mode, changes });
+  const raw = await world.raw();
+  const remembered = async () => Object.keys(await raw.hgetall(STATE)).filter((field) => field.startsWith('changes:'));
+  expect(await remembered()).toHaveLength(1);
+  timers.elapse(ROUND_MS);
+  world.clock.advance(LATE_MS + 1000);
+  await afterRounds(async () => expect(await remembered()).toEqual([]));
+  await world.everywhere(async (gateway) => {
+    const { memory, redis } = await transcript.explain(gateway);
+    expect([memory?.state ?? null, redis.entry?.state ?? null]).toEqual([state, state]);
+  });
+  expect((await transcript.ask()).cache).toMatch(/fwd=/);
+  expect((await transcript.ask(world.there)).cache).toEqual(HIT);
+  expect(transcript.calls()).toBe(2);
+});
+
+test('C11: a gateway that joins later knows the changes before it', async () => {
+  const [transcript, list] = [await world.reader(GET_CALL_TRANSCRIPT), await world.reader(LIST_CALLS)];
+  for (const reader of [transcript, list]) await readEverywhere(reader);
+  world.clock.advance(1000);
+  const changes = [transcript, list].map(({ subject: { id, workspaceId } }) => ({
+    evaluation: id,
+    workspace: workspaceId,
+  }));
+  await world.change('POST', '/api/changes', { changes });
+  const joined = await world.join();
+  for (const reader of [transcript, list]) {
+    expect((await reader.ask(joined)).cache).toBe('evalgate; fwd=stale; stored');
+    expect(reader.calls()).toBe(2);
+  }
+  await world.leave(joined);
+});
+
 test('a soft purge and a dry run delete nothing', async () => {
   const call = await world.reader(GET_CALL);
   await readEverywhere(call);
