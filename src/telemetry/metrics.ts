@@ -115,11 +115,11 @@ export class Metrics {
     this.#by('listener', 'evalgate_http_connections', 'sum', () =>
       (['public', 'admin'] as const).map((name) => [name, listeners[name].connections()]),
     );
-    this.#one('evalgate_cache_unstable_calls', 'max', () => sources.cache.changes.unstable().length);
     this.#one('evalgate_http_unsent_bytes', 'sum', () => listeners.public.unsent.bytes);
     this.#by('tier', 'evalgate_cache_entries', 'sum', () => [['memory', memory.usage().entries]]);
     this.#by('tier', 'evalgate_cache_bytes', 'sum', () => [['memory', memory.usage().bytes]]);
     this.#by('tier', 'evalgate_cache_limit_bytes', 'sum', () => [['memory', memory.maxBytes]]);
+    this.#one('evalgate_cache_unstable_calls', 'max', () => sources.cache.changes.unstable().length);
     this.#one('evalgate_store_answers_bytes', 'sum', () => answers().bytes);
     this.#one('evalgate_store_answers_waiting', 'sum', () => answers().waiting);
     this.#one('evalgate_store_breaker_open', 'max', () => guard().isOpen);
