@@ -2,6 +2,8 @@
  * The one place where commands write. Much of what they print was written by others: names of keys, import files, answers of
  * whatever listens at an address. It could hold sequences that move the cursor, rename the window or reverse the line.
  */
+import { fstatSync, statSync } from 'node:fs';
+import { devNull } from 'node:os';
 import { createInterface } from 'node:readline/promises';
 
 /** Control characters, and those that change how others are shown. */
@@ -40,15 +42,26 @@ export function isFailureAwaited(): boolean {
 
 /**
  * Prints the one answer of a command that nobody can get again. Rejects with the system's error if standard output does not
- * take it; standard output is then of no use any more.
+ * take it, and if it leads nowhere; standard output is then of no use any more.
  */
 export async function deliver(answer: { readonly document: unknown } | { readonly text: string }): Promise<void> {
+  if (isDiscarded()) throw new Error('standard output is closed or the null device');
   const text = 'text' in answer ? plainText(`${answer.text}\n`) : jsonText(answer.document, 2);
   isAwaited = true;
   await new Promise<void>((resolve, reject) => {
     process.stdout.write(text, (error) => (error ? reject(error) : resolve()));
   });
   isAwaited = false;
+}
+
+/** Whether standard output is the null device. Node.js opens it in place of a standard output that is closed (`>&-`). */
+function isDiscarded(): boolean {
+  // A stream that stands in for it has no descriptor.
+  const fd: number | undefined = process.stdout.fd;
+  const nullDevice = fd === undefined ? undefined : statSync(devNull, { throwIfNoEntry: false });
+  if (fd === undefined || nullDevice === undefined) return false;
+  const { dev, ino } = fstatSync(fd);
+  return dev === nullDevice.dev && ino === nullDevice.ino;
 }
 
 /** JSON.stringify escapes only the controls of ASCII. */

@@ -14,6 +14,7 @@ import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { WORKSPACE_A, WORKSPACE_B } from '../support/records.ts';
 import { fileOf } from '../support/files.ts';
 import { forTest } from '../support/opened.ts';
+import { runProcess } from '../support/process.ts';
 import { createStoreServer } from '../support/store-server.ts';
 
 const DAY_MS = 86_400_000;
@@ -104,6 +105,28 @@ describe.skipIf(process.platform !== 'linux')('a key that cannot be printed is t
       `The new key could not be printed (${code}), so it was taken back: ${made.target} is revoked.\n`,
     ]);
     expect(await document(['list'])).toMatchObject({ keys: [{ keyId: made.target, status: 'revoked' }] });
+  });
+
+  test.each(['>&-', '>/dev/null'])('%s: create', async (redirection) => {
+    const command = [
+      'sh',
+      '-c',
+      `exec "$@" ${redirection}`,
+      'sh',
+      process.execPath,
+      PROGRAM,
+      'keys',
+      ...CREATE,
+    ] as const;
+    const [shell, ...args] = command;
+    const { code, stderr } = await runProcess(shell, [...args, '--admin', gateway.adminUrl]);
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(
+        /^The new key could not be printed \(standard output is closed or the null device\), so it was taken back: /,
+      ),
+    ]);
+    expect(await document(['list'])).toMatchObject({ keys: [{ status: 'revoked' }] });
   });
 
   test('rotate: the old key goes on as it was', async () => {

@@ -335,7 +335,7 @@ async function printIssuedKey(
   try {
     await deliver(json === true ? { document: { keyId, key: token, ...rest } } : { text });
   } catch (error) {
-    const lost = `The new key could not be printed (${systemCode(error) ?? 'its output failed'})`;
+    const lost = `The new key could not be printed (${systemCode(error) ?? messageOf(error)})`;
     await takeBack().catch((failure: unknown) => {
       throw new CliError(`${lost}, and it could not be taken back: ${messageOf(failure)}\nRevoke ${keyId} yourself.`);
     });
