@@ -20,6 +20,7 @@ RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY LICENSE tsconfig.json tsconfig.build.json ./
 COPY .ci ./.ci
 COPY config ./config
+COPY docs ./docs
 COPY src ./src
 # `npm pack` runs `npm run build`.
 RUN npm pack --silent && tar -xzf evalgate-*.tgz -C /app --strip-components=1
@@ -56,6 +57,7 @@ RUN ln -s /app/src/cli/evalgate.js /usr/local/bin/evalgate
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/package.json /app/LICENSE ./
 COPY --from=build /app/config ./config
+COPY --from=build /app/docs ./docs
 # Only the launcher and the pages: the rest is compiled, in dist.
 COPY --from=build /app/src ./src
 COPY --from=build /app/dist ./dist

@@ -1,4 +1,5 @@
 /** The command line: one program, its commands, and how their errors are reported. */
+import { fileURLToPath } from 'node:url';
 import { type Command, CommanderError } from 'commander';
 import { ConfigError } from '../config/errors.ts';
 import { VERSION } from '../version.ts';
@@ -6,6 +7,9 @@ import { CliError, makeGroup } from './command.ts';
 import { isFailureAwaited, write, writeJson } from './output.ts';
 import { messageOf } from '../log/error.ts';
 import { type CommandName, SUMMARIES } from './summaries.ts';
+
+/** Of the checkout or the package. */
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 /** Each is loaded only when it is run. */
 const COMMANDS: Readonly<Record<CommandName, () => Promise<Command>>> = {
@@ -54,7 +58,8 @@ async function buildProgram(name: string | undefined): Promise<Command> {
     summary: 'A read-through caching gateway in front of a store of sales-call coaching evaluations.',
     details:
       'Settings come from the environment and from a file; docs/configuration.md lists them.\n' +
-      'Exit status: 0 for success, 1 for a failure, 2 for a wrong call.',
+      'Exit status: 0 for success, 1 for a failure, 2 for a wrong call.\n' +
+      `docs/ is in this folder; begin with docs/index.md:\n${ROOT}`,
     examples: ['evalgate serve', 'evalgate keys create --help', 'evalgate doctor'],
   }).version(VERSION, '--version', 'print the version');
   const names = Object.keys(SUMMARIES).filter((one): one is CommandName => one in SUMMARIES);

@@ -4,7 +4,7 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
@@ -22,7 +22,19 @@ test('it holds no TypeScript and nothing of the tests', () => {
   const all = readdirSync(root, { recursive: true, encoding: 'utf8' });
   const files = all.filter((name) => !name.startsWith('node_modules'));
   expect(files).toContain('dist/cli/run.js');
-  expect(files.filter((name) => /\.ts$|^test|tsconfig/.test(name))).toEqual([]);
+  expect(files.filter((name) => /\.ts$|^test|tsconfig/.test(name) && !name.startsWith('docs/examples/'))).toEqual([]);
+});
+
+test('it holds every document that it names, and its help says where', async () => {
+  const code = readdirSync(join(root, 'dist'), { recursive: true, encoding: 'utf8' }).filter((name) =>
+    name.endsWith('.js'),
+  );
+  const texts = code.map((name) => readFileSync(join(root, 'dist', name), 'utf8'));
+  const named = new Set(texts.flatMap((text) => text.match(/\bdocs\/[\w-]+\.md/g) ?? []));
+  expect(named.size).toBeGreaterThan(5);
+  expect([...named].filter((name) => !existsSync(join(root, name)))).toEqual([]);
+  const { stdout } = await runProcess(process.execPath, [program, '--help']);
+  expect(stdout).toContain(`docs/ is in this folder; begin with docs/index.md:\n${root}/\n`);
 });
 
 test('no dependency of it runs a script when it is installed', () => {

@@ -13,6 +13,7 @@ const ROOT = join(import.meta.dirname, '../..');
 const SOURCES = [
   'src',
   'config',
+  'docs',
   '.ci',
   'package.json',
   'package-lock.json',
