@@ -1,9 +1,9 @@
-/** What the store announces: which records changed, as `POST /api/changes` takes it and as the gateway uses it. */
+/** Announcements of the store: which records changed, as `POST /api/changes` takes them and as the gateway uses them. */
 import { z } from 'zod';
 import type { AnnouncedChange } from '../cache/changes.ts';
 import { ID_PATTERN, UUID_PATTERN } from '../domain/vocabulary.ts';
 
-/** What may have changed of an evaluation: itself, which is the call of the API, and its parts. */
+/** The kinds of changes of an evaluation: of itself, which is the call of the API, and of its parts. */
 const CHANGED_KINDS = ['evaluation', 'transcript', 'scorecard', 'dealInsights'] as const;
 
 export interface Announcement {

@@ -1,5 +1,5 @@
 /**
- * What the store announces, from its arrival to its answer: the changes are in the journal, every process has applied them, and
+ * Each announcement of the store, from its arrival to its answer: the changes are in the journal, every process has applied them, and
  * their events can be read in the feed.
  */
 import type { Changes } from '../cache/changes.ts';

@@ -4,9 +4,9 @@ import type { RecordChange } from '../journal/journal.ts';
 export const EVENT_KINDS = ['call', 'transcript', 'scorecard'] as const;
 export const EVENT_CHANGES = ['created', 'updated', 'deleted'] as const;
 
-/** What a consumer learns. */
+/** An event as consumers see it. */
 export interface FeedEvent {
-  /** Of the call. */
+  /** Names the call. */
   readonly id: string;
   readonly kind: (typeof EVENT_KINDS)[number];
   readonly change: (typeof EVENT_CHANGES)[number];

@@ -5,7 +5,7 @@
 import type { EventOf, Journal, Position } from '../journal/journal.ts';
 import type { Clock } from '../time/clock.ts';
 
-/** What operators can look back at. */
+/** So many events operators can look back at. */
 const MAX_KEPT = 1000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;

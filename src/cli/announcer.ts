@@ -14,7 +14,7 @@ const LONGEST_DELAY_MS = 10_000;
 const TIMEOUT_MS = 5000;
 
 export interface AnnouncerOptions {
-  /** Of an admin listener. */
+  /** The address of an admin listener. */
   readonly url: string;
   /** Null without. The secret is used if there are both. */
   readonly secret: string | null;

@@ -2,7 +2,7 @@
 import { Random } from './random.ts';
 import { isJsonObject, type JsonObject, type StoreRecords } from './routes.ts';
 
-/** What was changed, as the store announces it. */
+/** A change as the store announces it. */
 export interface SampleEdit {
   readonly evaluation: string;
   readonly workspace: string;

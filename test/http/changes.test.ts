@@ -127,7 +127,7 @@ describe('the feed', () => {
     expect(textsOf(await read(`?after=${cursor}`, both))).toEqual(all);
     const narrowed = await read(`?after=${cursor}&workspaceId=${WORKSPACE_A.toUpperCase()}`, both);
     expect(textsOf(narrowed)).toEqual([all[0], all[2]]);
-    // What was left out is still to come.
+    // The other one is still to come.
     expect(textsOf(await read(`?after=${narrowed.cursor}`, both))).toEqual([all[1]]);
   });
 

@@ -129,7 +129,7 @@ describe('a cursor', () => {
     await announce(['ev_2']);
     await lose();
     await vi.waitFor(async () => {
-      // What Redis has lost of the keys is not the point here.
+      // If the keys are lost too, that is not the point here.
       key = await a.issueKey({ perMinute: 100_000, perHour: 100_000 });
       expect(await codeAfter(cursor)).toBe('cursor_expired');
     }, WITHIN);

@@ -18,7 +18,7 @@ const pageSchema = z.object({
   has_more: z.boolean(),
 });
 
-/** Of the edit that the title shows. */
+/** The number of the edit that the title shows. */
 function numberOf(title: string): number {
   return Number(/^Edit (\d+)$/.exec(title)?.[1] ?? -1);
 }

@@ -32,7 +32,7 @@ export class ChangingSample {
   readonly calls: ReadonlyMap<string, string>;
   /** Calls to the store so far. */
   storeCalls = 0;
-  /** Those of them for a list. */
+  /** Calls for a list so far. */
   listCalls = 0;
   readonly #data: ReturnType<typeof createSampleData>;
   readonly #stack: AsyncDisposableStack;
@@ -125,7 +125,7 @@ export class ChangingSample {
     return { id, workspace, title: '', deleted: true };
   }
 
-  /** Of all completed calls that are whole, by id. */
+  /** The titles of all completed calls that are whole, by id. */
   titles(): ReadonlyMap<string, string> {
     const parsed = [...this.#data.records.evaluations.values()].map(
       (record) => evaluationSchema.safeParse(record).data,

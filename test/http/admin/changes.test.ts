@@ -44,7 +44,7 @@ async function announceSigned({
   });
 }
 
-/** What operators see of all that was announced since the place of the first call. */
+/** All that was announced since that place, as operators see it. */
 async function seenSince(cursor: string): Promise<readonly unknown[]> {
   return pageSchema.parse((await gateway.admin('GET', `/api/changes?after=${cursor}&limit=1000`)).json).changes;
 }
