@@ -6,6 +6,9 @@ import { ID_PATTERN } from '../domain/vocabulary.ts';
 import { write, writeJson } from './output.ts';
 import { DURATION_FORM, formatDuration, parseDuration } from '../time/duration.ts';
 
+/** In a checkout, which runs its sources, npx finds it; an installed package has it on the PATH. */
+export const COMMAND = import.meta.url.endsWith('.ts') ? 'npx evalgate' : 'evalgate';
+
 /** A failure whose message is all that the user needs: what was given, what is allowed, what to do. */
 export class CliError extends Error {
   override readonly name = 'CliError';

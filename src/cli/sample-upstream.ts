@@ -7,7 +7,7 @@ import { type SampleEdit, SampleEdits } from '../sample/edits.ts';
 import { SampleUpstream } from '../sample/server.ts';
 import { parseBase } from './admin-client.ts';
 import type { Announcer } from './announcer.ts';
-import { CliError, integerBetween, makeCommand, parser, print, secretFrom } from './command.ts';
+import { CliError, COMMAND, integerBetween, makeCommand, parser, print, secretFrom } from './command.ts';
 import { systemCode } from '../log/error.ts';
 import { countText } from './format.ts';
 import { SUMMARIES } from './summaries.ts';
@@ -95,8 +95,8 @@ async function run(
     [
       `The sample store listens on ${url} with ${countText(evaluations, 'evaluation')} in ${countText(workspaceIds.length, 'workspace')}:`,
       ...workspaceIds.map((id) => `  ${id}`),
-      'A gateway in front of it (in a checkout: `npx evalgate serve`):',
-      `  UPSTREAM_URL=${url} UPSTREAM_TOKEN=${givenToken === null ? token : '...'} evalgate serve`,
+      'A gateway in front of it:',
+      `  UPSTREAM_URL=${url} UPSTREAM_TOKEN=${givenToken === null ? token : '...'} ${COMMAND} serve`,
     ].join('\n'),
   );
   const stopChanging = change(new SampleEdits(data.records, seed), { editRate, deleteRate, announcer });

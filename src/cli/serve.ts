@@ -7,14 +7,12 @@ import { loadConfig, type LoadedConfig } from '../config/load.ts';
 import { SecretFiles, secretsInFiles } from '../config/secret-files.ts';
 import type { Gateway } from '../gateway.ts';
 import { type Logger, openProcessLog, type ProcessLog } from '../log/logger.ts';
-import { CliError, print } from './command.ts';
+import { CliError, COMMAND, print } from './command.ts';
 import { write } from './output.ts';
 
 type Signal = 'SIGTERM' | 'SIGINT' | 'SIGHUP';
 
 const DEFAULT_ADMIN_PORT = 8081;
-/** In a checkout, which runs its sources, npx finds it; an installed package has it on the PATH. */
-const COMMAND = import.meta.url.endsWith('.ts') ? 'npx evalgate' : 'evalgate';
 const NO_STORE =
   'UPSTREAM_URL is not set: set it to the address of your evaluation store, or try the bundled sample store with `evalgate serve --demo` (`npm start`).';
 

@@ -297,7 +297,7 @@ describe('sample-upstream', () => {
     expect(running.output.stdout).toMatch(
       /^The sample store listens on http:\S+ with 5 evaluations in \d+ workspaces:\n/,
     );
-    expect(running.output.stdout).toMatch(/\n {2}UPSTREAM_URL=http:\S+ UPSTREAM_TOKEN=\.\.\. evalgate serve\n$/);
+    expect(running.output.stdout).toMatch(/\n {2}UPSTREAM_URL=http:\S+ UPSTREAM_TOKEN=\.\.\. npx evalgate serve\n$/);
   });
 
   test.each([
