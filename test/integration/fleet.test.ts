@@ -200,7 +200,7 @@ describe('the counts of the last hour', () => {
     await expectOfAll(`/api/keys/${keyId}`, { lastHour: { ...FLEET, ...use } });
     await expectOfAll('/api/key-use', { ...FLEET, keys: [{ keyId, ...use }] });
     const cli = await runCli(['cache', 'stats', '--admin', b.adminUrl]);
-    expect(cli.stdout).toMatch(/^Since \S+, by 2 processes\. /);
+    expect(cli.stdout).toMatch(/^Since \S+, in steps of 5 minutes, by 2 processes\. /);
     // A process that begins anew does not make them go back.
     await world.leave(b);
     await until(async () => expect(await show(a, '/api/cache')).toMatchObject({ scope: 'fleet', processes: 1 }));
