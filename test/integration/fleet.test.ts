@@ -78,6 +78,7 @@ test('a change at one is in the audit of all, and outlives them', async () => {
 
 const fleetSchema = z.strictObject({
   problem: z.string().nullable(),
+  changes: z.strictObject({ last: z.null(), inLastHour: z.literal(0) }),
   members: z.array(
     z.strictObject({
       id: z.string(),
