@@ -48,7 +48,7 @@ const MAX_BEGUN = 4;
 const MAX_PIPELINED = 64;
 
 /** Clients send the head of a request at once: one that takes longer to arrive keeps nobody else out. */
-const ARRIVAL_MS = 2000;
+export const ARRIVAL_MS = 2000;
 /** So many idle connections on which a request arrives are passed over in search of one to close. */
 const MAX_ARRIVING = 16;
 
@@ -109,6 +109,11 @@ export class Connections {
     if (connection.begun === MAX_BEGUN) return;
     connection.begun += 1;
     this.#begin(request, response);
+  }
+
+  /** Closes those without a request that is under way. */
+  closeUnused(): void {
+    for (const [socket, { pending }] of this.#open) if (pending.length === 0) socket.destroy();
   }
 
   #accept(socket: Socket): void {

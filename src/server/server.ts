@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
-import { type ConnectionHooks, Connections, isIdle } from './connections.ts';
+import { ARRIVAL_MS, type ConnectionHooks, Connections, isIdle } from './connections.ts';
 import { type ClientErrorReport, type ErrorBody, UnparsedRequests } from './unparsed-requests.ts';
 import { defaultUnsentBytes, Unsent } from './unsent.ts';
 
@@ -60,7 +60,10 @@ export interface Listener {
   /** Such as `http://127.0.0.1:8080`. */
   readonly url: string;
   connections(): number;
-  /** Stops accepting, lets requests in flight finish for `graceMs`, then closes what is left. */
+  /**
+   * Stops accepting, lets requests in flight finish for `graceMs`, then closes what is left. Connections on which no request has
+   * arrived whole are closed after two seconds.
+   */
   close(graceMs: number): Promise<void>;
 }
 
@@ -172,9 +175,12 @@ async function close(server: Server, connections: Connections, graceMs: number):
   await drainAcceptQueue(server, deadlineMs);
   const closed = once(server, 'close');
   server.close();
-  const timeout = setTimeout(() => server.closeAllConnections(), graceMs);
+  // Balancers connect ahead of their requests; a server that is closing does not look for slow clients any more.
+  const arrival = setTimeout(() => connections.closeUnused(), ARRIVAL_MS);
+  const grace = setTimeout(() => server.closeAllConnections(), graceMs);
   await closed;
-  clearTimeout(timeout);
+  clearTimeout(arrival);
+  clearTimeout(grace);
 }
 
 /**

@@ -294,3 +294,14 @@ test('server.keepAlive: how long an idle connection stays open, which each answe
   }
   expect(replies.map(({ headers }) => headers['keep-alive'])).toEqual(['timeout=75', 'timeout=620']);
 });
+
+test('a gateway that ends does not wait for connections on which no request arrives', async () => {
+  const gateway = await startTestGateway();
+  const sockets = [gateway.publicUrl, gateway.adminUrl].flatMap((url) => [dial(url, ''), dial(url, 'GET /livez HT')]);
+  await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+  await waitFor(gateway, 'evalgate_http_connections{listener="public"}', (value) => value >= 2);
+  const closed = Promise.all(sockets.map((socket) => once(socket.resume(), 'close')));
+  // Requests in flight may take 30 s, more than a test.
+  await gateway.close();
+  expect(await closed).toHaveLength(4);
+});
