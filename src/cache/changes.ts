@@ -55,6 +55,8 @@ interface Compared extends Judgement {
   readonly isFirst: boolean;
 }
 
+/** Of an announcement, each with some questions to Redis: reads get their turn between them. */
+const LOOKED_UP_AT_ONCE = 20;
 /** Unstable calls that are remembered by name. */
 const MAX_UNSTABLE = 1000;
 
@@ -82,13 +84,11 @@ export class Changes {
     append: (event: EventOf<'changes'>) => Promise<T>,
   ): Promise<T> {
     const { purges, clock } = this.#options;
-    const announced = await Promise.all(
-      changes.map(async (change) => ({
-        ...change,
-        isCreated: change.isCreated || (!change.isDeleted && !(await this.#wasShown(change))),
-        shown: null,
-      })),
-    );
+    const announced: RecordChange[] = [];
+    for (let first = 0; first < changes.length; first += LOOKED_UP_AT_ONCE) {
+      const some = changes.slice(first, first + LOOKED_UP_AT_ONCE);
+      announced.push(...(await Promise.all(some.map((change) => this.#withCreation(change)))));
+    }
     const listed = announced.filter(
       ({ isCreated, isDeleted, previousWorkspace, kinds }) =>
         isCreated || isDeleted || previousWorkspace !== null || kinds.includes('evaluation'),
@@ -214,6 +214,11 @@ export class Changes {
     if (record === undefined) return null;
     const { requestedAtMs, position } = stampOf(copy);
     return { digest: digestOf(record), differed: 0, requestedAtMs, position, announced: 0 };
+  }
+
+  async #withCreation(change: AnnouncedChange): Promise<RecordChange> {
+    const isCreated = change.isCreated || (!change.isDeleted && !(await this.#wasShown(change)));
+    return { ...change, isCreated, shown: null };
   }
 
   /** Whether a copy, or an answer that was seen, has shown the id in that workspace. If Redis can't say so, it counts as shown. */
