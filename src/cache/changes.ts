@@ -31,8 +31,6 @@ export interface ChangesOptions {
   readonly purges: Pick<PurgeLog, 'forgetOld' | 'changes'>;
   readonly seenCalls: SeenCalls;
   readonly memory: Pick<MemoryTier, 'peek'>;
-  /** Whose copies of a key the shared cache has. May reject. */
-  readonly ownersOf: (key: string) => Promise<readonly string[]>;
   readonly clock: Pick<Clock, 'nowMs'>;
   /** Something was asked of Redis in vain. */
   readonly onFailed: (operation: 'seen' | 'changes', error: unknown) => void;
@@ -55,8 +53,8 @@ interface Compared extends Judgement {
   readonly isFirst: boolean;
 }
 
-/** Of an announcement, each with some questions to Redis: reads get their turn between them. */
-const LOOKED_UP_AT_ONCE = 20;
+/** Of the changes of an announcement, each with some questions to Redis: reads have their turn between them. */
+const LOOKED_UP_AT_ONCE = 50;
 /** Unstable calls that are remembered by name. */
 const MAX_UNSTABLE = 1000;
 
@@ -86,8 +84,7 @@ export class Changes {
     const { purges, clock } = this.#options;
     const announced: RecordChange[] = [];
     for (let first = 0; first < changes.length; first += LOOKED_UP_AT_ONCE) {
-      const some = changes.slice(first, first + LOOKED_UP_AT_ONCE);
-      announced.push(...(await Promise.all(some.map((change) => this.#withCreation(change)))));
+      announced.push(...(await this.#withCreation(changes.slice(first, first + LOOKED_UP_AT_ONCE))));
     }
     const listed = announced.filter(
       ({ isCreated, isDeleted, previousWorkspace, kinds }) =>
@@ -216,26 +213,34 @@ export class Changes {
     return { digest: digestOf(record), differed: 0, requestedAtMs, position, announced: 0 };
   }
 
-  async #withCreation(change: AnnouncedChange): Promise<RecordChange> {
-    const isCreated = change.isCreated || (!change.isDeleted && !(await this.#wasShown(change)));
-    return { ...change, isCreated, shown: null };
+  async #withCreation(changes: readonly AnnouncedChange[]): Promise<readonly RecordChange[]> {
+    const asked = changes.filter(({ isCreated, isDeleted }) => !isCreated && !isDeleted);
+    const unseen = new Set(await this.#neverShown(asked));
+    return changes.map((change) => ({ ...change, isCreated: change.isCreated || unseen.has(change), shown: null }));
   }
 
-  /** Whether a copy, or an answer that was seen, has shown the id in that workspace. If Redis can't say so, it counts as shown. */
-  async #wasShown({ tag, workspace }: AnnouncedChange): Promise<boolean> {
-    const id = /^evaluation:(.*)$/.exec(tag)?.[1];
-    if (id === undefined) return true;
-    const { memory, ownersOf, seenCalls, onFailed } = this.#options;
-    const keys = keysOfEvaluation(id);
-    if (keys.some((key) => memory.peek({ key, owner: workspace }) !== undefined)) return true;
+  /**
+   * Those of evaluations whose id no copy, and no answer that was seen, has shown in that workspace. If Redis can't say so, all
+   * count as shown.
+   */
+  async #neverShown(changes: readonly AnnouncedChange[]): Promise<readonly AnnouncedChange[]> {
+    const { memory, seenCalls, onFailed } = this.#options;
+    const inQuestion = changes.flatMap((change) => {
+      const id = /^evaluation:(.*)$/.exec(change.tag)?.[1];
+      if (id === undefined) return [];
+      const addressOf = (key: string): Address => ({ key, owner: change.workspace });
+      const own = addressOf(recordRequest('evaluation', id).key);
+      const addresses = keysOfEvaluation(id).map(addressOf);
+      return addresses.some((address) => memory.peek(address) !== undefined) ? [] : [{ change, own, addresses }];
+    });
     try {
-      const { key } = recordRequest('evaluation', id);
-      const [seen] = await seenCalls.read([{ key, owner: workspace }]);
-      if (seen !== null && seen !== undefined) return true;
-      return (await Promise.all(keys.map(ownersOf))).some((owners) => owners.includes(workspace));
+      const seen = await seenCalls.read(inQuestion.map(({ own }) => own));
+      const unseen = inQuestion.filter((_, index) => seen[index] === null);
+      const isCopied = await seenCalls.haveCopies(unseen.map(({ addresses }) => addresses));
+      return unseen.filter((_, index) => isCopied[index] === false).map(({ change }) => change);
     } catch (error) {
       onFailed('seen', error);
-      return true;
+      return [];
     }
   }
 }

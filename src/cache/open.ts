@@ -168,7 +168,6 @@ function openChanges({ seenHere, tier, events, ...parts }: ChangesContext): Chan
   return new Changes({
     ...parts,
     seenCalls: tier?.seenCalls ?? seenHere,
-    ownersOf: async (key) => (await tier?.copies.ownersOf(key)) ?? [],
     onFailed: (operation, error) => events.onSharedCacheFailed({ operation, error }),
   });
 }

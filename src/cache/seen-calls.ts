@@ -19,6 +19,8 @@ export interface Sighting {
 export interface SeenCalls {
   /** In their order; null for a call that nothing is known of. */
   read(addresses: readonly Address[]): Promise<readonly (LastSeen | null)[]>;
+  /** For each group of addresses, whether the shared cache has a copy at one of them. */
+  haveCopies(groups: readonly (readonly Address[])[]): Promise<readonly boolean[]>;
   /** Keeps each, unless a later answer has been kept. */
   write(sightings: readonly Sighting[]): Promise<void>;
   forget(addresses: readonly Address[]): Promise<void>;
@@ -39,6 +41,10 @@ export class MemorySeenCalls implements SeenCalls {
 
   async read(addresses: readonly Address[]): Promise<readonly (LastSeen | null)[]> {
     return addresses.map((address) => this.#seen.get(addressText(address)) ?? null);
+  }
+
+  async haveCopies(groups: readonly (readonly Address[])[]): Promise<readonly boolean[]> {
+    return groups.map(() => false);
   }
 
   async write(sightings: readonly Sighting[]): Promise<void> {

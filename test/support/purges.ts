@@ -14,7 +14,7 @@ export function purgesAlone(
 }
 
 export function changesAlone(parts: Pick<ChangesOptions, 'journal' | 'clock' | 'purges' | 'memory'>): Changes {
-  return new Changes({ ...parts, seenCalls: new MemorySeenCalls(), ownersOf: async () => [], onFailed });
+  return new Changes({ ...parts, seenCalls: new MemorySeenCalls(), onFailed });
 }
 
 function onFailed(operation: string, error: unknown): void {

@@ -7,12 +7,12 @@ import { z } from 'zod';
 import type { RedisLink } from '../../redis/connection.ts';
 import type { CacheNames } from '../../redis/names.ts';
 import { defineScript, runScript } from '../../redis/script.ts';
-import type { Address } from '../address.ts';
+import { type Address, addressText } from '../address.ts';
 import type { RedisBudget } from './budget.ts';
 import type { LastSeen } from '../digest.ts';
 import type { SeenCalls, Sighting } from '../seen-calls.ts';
 import type { TtlPolicy } from '../ttl-policy.ts';
-import { ENTRY_LUA, parseJson, retentionOf } from './entry-format.ts';
+import { ENTRY_LUA, HAS_COPY, parseJson, retentionOf } from './entry-format.ts';
 
 export const seenSchema = z.object({
   digest: z.string(),
@@ -76,6 +76,16 @@ export class RedisSeenCalls implements SeenCalls {
       Promise.all(addresses.map(({ key, owner }) => client.hget(names.of(key).seen, owner))),
     );
     return texts.map((text) => (text === null ? null : parseJson(seenSchema, text)));
+  }
+
+  async haveCopies(groups: readonly (readonly Address[])[]): Promise<readonly boolean[]> {
+    const { cache, names } = this.#options;
+    const addresses = groups.flat();
+    const listed = await cache.run((client) =>
+      Promise.all(addresses.map(({ key, owner }) => client.hget(names.of(key).owners, owner))),
+    );
+    const copied = new Set(addresses.filter((_, index) => listed[index] === HAS_COPY).map(addressText));
+    return groups.map((group) => group.some((address) => copied.has(addressText(address))));
   }
 
   async write(sightings: readonly Sighting[]): Promise<void> {

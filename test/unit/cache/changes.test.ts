@@ -50,7 +50,6 @@ class World {
     purges: this.purges,
     seenCalls: this.seenCalls,
     memory: this.memory,
-    ownersOf: async () => [],
     clock: this.time,
     onFailed: (operation) => expect.fail(operation),
   });
