@@ -129,6 +129,7 @@ function optionsOf(context: AdminContext): AdminOptions {
       maxRequestsPerSecond: upstream.maxRequestsPerSecond,
       configuredBy: (cacheClass, name) => originOf(inForce.loaded, `cache.classes.${cacheClass}.${name}`),
       outdatedLimitOf: (cacheClass) => inForce.config.cache.classes[cacheClass].outdatedLimit,
+      areChangesAnnounced: inForce.config.changes.announced,
     },
     maintenance: operations.maintenance,
     clock,

@@ -38,12 +38,13 @@ export function cacheViewEndpoints(options: AdminOptions): readonly Endpoint[] {
     endpoint(ROUTES.advice, async (ctx) => {
       const { budget = null, force, ...freshMs } = readQuery(ctx, ROUTES.advice.query);
       const reports = await whatIf.reports();
+      const refreshes = settings.areChangesAnnounced ? (await stats.classes()).value : null;
       const nowMs = clock.nowMs();
       const processes = reports.filter(({ hasEnded }) => !hasEnded).length;
       return {
         at: iso(nowMs),
         processes,
-        ...adviceOf(reports, { ttl: cache.ttl, ...settings, nowMs, freshMs, budgetRps: budget, force }),
+        ...adviceOf(reports, { ttl: cache.ttl, ...settings, nowMs, freshMs, budgetRps: budget, force, refreshes }),
       };
     }),
     endpoint(ROUTES.history, async (ctx) => {

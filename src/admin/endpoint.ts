@@ -86,6 +86,8 @@ export interface AdminSettings {
   ) => 'default' | 'file' | 'environment';
   /** The share of outdated answers that is acceptable; it may change while the gateway runs. */
   readonly outdatedLimitOf: (cacheClass: CacheClass) => number;
+  /** Whether the store announces its changes, all of them. */
+  readonly areChangesAnnounced: boolean;
 }
 
 export interface AdminState {

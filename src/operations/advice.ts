@@ -5,33 +5,25 @@
 import { z } from 'zod';
 import { durationText, formatDuration } from '../time/duration.ts';
 import { CACHE_CLASSES, type CacheClass, type TtlPolicy } from '../cache/ttl-policy.ts';
-import { bandOf, type BandRow, learn, MIN_COMPARISONS } from '../cache/what-if/change-rate.ts';
+import { NO_REFRESHES, type Refreshes, unannouncedOf } from '../cache/what-if/announced.ts';
+import { bandOf, type BandRow, learn } from '../cache/what-if/change-rate.ts';
 import { basisOf, type Forecast, forecastOf, type Point, rowsOf } from '../cache/what-if/forecast.ts';
 import { sum, type WhatIfReport } from '../cache/what-if/tally.ts';
+import {
+  announcementsSchema,
+  type CurvePoint,
+  curvePointSchema,
+  type Limit,
+  none,
+  percent,
+  rate,
+  recommend,
+  recommendationSchema,
+  recommendIfAnnounced,
+} from './recommendation.ts';
 
 const number = z.number();
 const orNull = number.nullable();
-
-/** The members are those of `Point`. */
-const curvePointSchema = z.object({
-  freshMs: number,
-  hitRatio: number,
-  hitRatioError: number,
-  staleRatio: number,
-  storeCallsPerRead: number,
-  storeCallsPerReadError: number,
-  upstreamRps: number,
-  upstreamRpsError: number,
-  /** Calls to the store a second of all classes together, with this time and the others in force. */
-  totalRps: number,
-  totalRpsError: number,
-  ageP90Ms: number,
-  ageP90MsError: number,
-  outdatedRatio: orNull,
-  outdatedRatioError: orNull,
-  extrapolated: z.boolean(),
-});
-export type CurvePoint = Readonly<z.output<typeof curvePointSchema>>;
 
 export const classAdviceSchema = z.object({
   class: z.string(),
@@ -64,10 +56,11 @@ export const classAdviceSchema = z.object({
   /**
    * `freshMs` is null if no TTL can be recommended; `why` is one plain sentence. `warning` is set for one that only `force` gives.
    */
-  recommendation: z.object({ freshMs: orNull, why: z.string(), warning: z.string().nullable() }),
+  recommendation: recommendationSchema,
+  /** All null for lists. */
+  announcements: announcementsSchema,
 });
 export type ClassAdvice = Readonly<z.output<typeof classAdviceSchema>>;
-type Recommendation = ClassAdvice['recommendation'];
 
 /** What all classes together ask of the store, in calls a second. */
 export const loadSchema = z.object({
@@ -98,6 +91,8 @@ export interface AdviceOptions {
   readonly budgetRps?: number | null;
   /** Whether recommendations may go beyond the limit, with a warning. */
   readonly force?: boolean;
+  /** What refreshes have found of each class; null if the store announces no changes. */
+  readonly refreshes?: readonly (Refreshes & { readonly class: string })[] | null;
 }
 
 export interface Advice {
@@ -114,13 +109,16 @@ const UNREAD: Omit<ClassAdvice, 'class' | 'outdatedLimit' | 'changes' | 'measure
   curve: [],
   staleness: null,
   recommendation: none('No reads were seen yet.'),
+  announcements: { unannouncedRatio: null, freshMs: null, why: null },
 };
 
 /** By the reports of all processes, those included that have ended since. */
 export function adviceOf(reports: readonly WhatIfReport[], options: AdviceOptions): Advice {
-  const { ttl, freshMs = {} } = options;
+  const { ttl, freshMs = {}, refreshes = null } = options;
   const freshOf = (cacheClass: CacheClass): number => freshMs[cacheClass] ?? ttl.of(cacheClass).freshMs;
-  const bases = new Map(CACHE_CLASSES.map((each) => [each, basisOf(reports, each)]));
+  const refreshesOf = (cacheClass: CacheClass): Refreshes | null =>
+    refreshes === null ? null : (refreshes.find((one) => one.class === cacheClass) ?? NO_REFRESHES);
+  const bases = new Map(CACHE_CLASSES.map((each) => [each, basisOf(reports, each, unannouncedOf(refreshesOf(each)))]));
   const forecast = (cacheClass: CacheClass, listFreshMs: number): Forecast | null => {
     const basis = bases.get(cacheClass) ?? null;
     return (
@@ -160,7 +158,11 @@ export function adviceOf(reports: readonly WhatIfReport[], options: AdviceOption
     const since = new Date(found.sinceMs).toISOString();
     const { reads, includesStart } = found;
     const staleness = stalenessOf(current, ttl.of(cacheClass).staleMs);
-    return { ...about, reads, since, includesStart, current, curve, staleness, recommendation };
+    const announcements =
+      cacheClass === 'list'
+        ? UNREAD.announcements
+        : recommendIfAnnounced(given, recommendation, refreshesOf(cacheClass));
+    return { ...about, reads, since, includesStart, current, curve, staleness, recommendation, announcements };
   });
   const load = {
     upstreamRps: nowRps,
@@ -217,11 +219,6 @@ function changesOf(rows: readonly BandRow[]): ClassAdvice['changes'] {
   });
 }
 
-interface Limit {
-  readonly rps: number;
-  readonly name: string;
-}
-
 /** How much harder the store may be made to work. */
 const MOST_GROWTH = 2;
 
@@ -254,120 +251,4 @@ function measuredOf(reports: readonly WhatIfReport[], cacheClass: CacheClass, no
     storeCallsPerRead: sum(all, (one) => one.storeCalls) / reads,
     upstreamRps: sum(all, (one) => (1000 * one.storeCalls) / Math.max(1000, nowMs - one.sinceMs)),
   };
-}
-
-interface Case extends Pick<Forecast, 'reads' | 'comparisons'> {
-  /** How long these reads took to come. */
-  readonly watchedMs: number;
-  readonly curve: readonly CurvePoint[];
-  readonly current: CurvePoint;
-  readonly outdatedLimit: number;
-  readonly limit: Limit;
-  /** How many more calls a second this class may cost. */
-  readonly spareRps: number;
-}
-
-/** Fewer reads show nothing. */
-const MIN_READS = 1000;
-/** How far above the lowest store load a shorter TTL may lie. */
-const TOLERANCE = 1.1;
-
-/**
- * The shortest TTL whose store load is within 10 % of the lowest among those that keep the share of outdated answers
- * within the limit and were watched for as long as they last. The TTL in force stays if it keeps the limit too and the
- * change would gain no more than the predictions may be wrong by, or if it was not watched for as long itself. A TTL that
- * makes the store work more than it may needs `isForced`.
- */
-function recommend(given: Case, isForced: boolean): Recommendation {
-  const { reads, watchedMs: ms, comparisons, curve, current, outdatedLimit, spareRps, limit } = given;
-  if (reads < MIN_READS) {
-    return none(
-      `Too few reads for a recommendation: ${whole(reads)} in ${durationText(ms)}; it takes ${whole(MIN_READS)}.`,
-    );
-  }
-  const watched = curve.filter((point) => !point.extrapolated);
-  if (watched.length === 0) return none(`Traffic was watched for only ${durationText(ms)}: no time can be judged yet.`);
-  if (watched.every(({ outdatedRatio }) => outdatedRatio === null)) {
-    return none(
-      `Too few refreshes to tell how fast the records change: ${Math.floor(comparisons)}; it takes ${MIN_COMPARISONS}.`,
-    );
-  }
-  const isAllowed = ({ outdatedRatio }: CurvePoint): boolean =>
-    outdatedRatio !== null && outdatedRatio <= outdatedLimit;
-  const allowed = watched.filter(isAllowed);
-  if (allowed.length === 0) {
-    const [least] = watched.toSorted((a, b) => (a.outdatedRatio ?? 1) - (b.outdatedRatio ?? 1));
-    const at = least === undefined ? '' : ` (${percent(least.outdatedRatio ?? 1)} at ${formatDuration(least.freshMs)})`;
-    return none(`Every time would serve more outdated answers${at} than the limit of ${percent(outdatedLimit)}.`);
-  }
-  if (current.extrapolated && isAllowed(current)) {
-    return none(
-      `${formatDuration(current.freshMs)}, the time in force, is longer than traffic was watched (${durationText(ms)}).`,
-    );
-  }
-  const isAffordable = ({ totalRps }: CurvePoint): boolean => totalRps - current.totalRps <= Math.max(0, spareRps);
-  const affordable = allowed.filter(isAffordable);
-  const best = cheapest(affordable.length === 0 ? allowed : affordable, current);
-  if (!isAffordable(best)) {
-    const cost = `from ${rate(current.totalRps)} to ${rate(best.totalRps)} calls a second, all classes together, more than ${limit.name} (${rate(limit.rps)})`;
-    if (isForced)
-      return { freshMs: best.freshMs, why: reasonFor(best, given), warning: `WARNING: this takes the store ${cost}.` };
-    return none(
-      `The times that keep the limit of ${percent(outdatedLimit)} outdated answers (${formatDuration(best.freshMs)} or less) would take the store ${cost}. They are only recommended with --force.`,
-    );
-  }
-  if (best !== current && isAllowed(current) && !isWorthIt(best, current, comparisons)) {
-    return {
-      freshMs: current.freshMs,
-      why: `${formatDuration(current.freshMs)}, the time in force, is as good as ${formatDuration(best.freshMs)} as far as can be told: the difference is less than the predictions may be wrong by.`,
-      warning: null,
-    };
-  }
-  return { freshMs: best.freshMs, why: reasonFor(best, given), warning: null };
-}
-
-/** By what the class costs, together with what depends on it. */
-function cheapest(points: readonly CurvePoint[], current: CurvePoint): CurvePoint {
-  const costOf = ({ totalRps }: CurvePoint): number => totalRps - current.totalRps + current.upstreamRps;
-  const lowest = Math.min(...points.map(costOf));
-  return points.find((point) => costOf(point) <= lowest + (TOLERANCE - 1) * Math.abs(lowest)) ?? current;
-}
-
-/** Whether a change gains more, in store load or in fresh answers, than chance may explain. */
-function isWorthIt(best: CurvePoint, current: CurvePoint, comparisons: number): boolean {
-  const [before, after] = [current.outdatedRatio ?? 0, best.outdatedRatio ?? 0];
-  const doubt = 2 * Math.sqrt(Math.max(before, after) / Math.max(1, comparisons));
-  const error = Math.hypot(best.upstreamRpsError, current.upstreamRpsError);
-  return current.totalRps - best.totalRps > error || before - after > doubt;
-}
-
-function none(why: string): Recommendation {
-  return { freshMs: null, why, warning: null };
-}
-
-function reasonFor(best: CurvePoint, { current, outdatedLimit }: Case): string {
-  if (best.freshMs === current.freshMs) {
-    return `${formatDuration(best.freshMs)}, the time in force, is the shortest that comes within 10 % of the lowest store load (${rate(best.upstreamRps)} store calls a second) that the limit of ${percent(outdatedLimit)} outdated answers allows.`;
-  }
-  const instead = current.outdatedRatio === null ? '' : ` instead of ${percent(current.outdatedRatio)}`;
-  const [before, after] = [percent(current.hitRatio), percent(best.hitRatio)];
-  const hits = before === after ? '' : `the hit ratio from ${before} to ${after} and `;
-  return (
-    `${formatDuration(best.freshMs)} instead of ${formatDuration(current.freshMs)} would take ${hits}` +
-    `the store from ${rate(current.totalRps)} to ${rate(best.totalRps)} calls a second, all classes together, ` +
-    `with ${percent(best.outdatedRatio ?? 0)} of the answers outdated${instead} (limit ${percent(outdatedLimit)}).`
-  );
-}
-
-function percent(ratio: number): string {
-  return `${Number((100 * ratio).toFixed(1))} %`;
-}
-
-/** Two significant digits, or all before the point. */
-function rate(perSecond: number): string {
-  return perSecond >= 100 ? whole(perSecond) : String(Number(perSecond.toPrecision(2)));
-}
-
-function whole(value: number): string {
-  return Math.round(value).toLocaleString('en');
 }

@@ -231,8 +231,9 @@ export const cacheStatsSchema = z.object({
       /** How many of these renewed an often-read copy before it was stale. */
       earlyRenewals: number,
       storeCallsPerRead: number.nullable(),
-      /** Copies that were compared with a newer answer, and the share of them that had changed though nobody had announced it. */
+      /** Copies that were compared with a newer answer; the share of them that had changed, and without an announcement. */
       refreshes: number,
+      changedRatio: number.nullable(),
       unannouncedRatio: number.nullable(),
       ageMs: percentilesSchema,
       latencyMs: percentilesSchema,

@@ -129,6 +129,29 @@ describe('advice', () => {
     ]);
   });
 
+  test('says if a longer time would be possible with announcements of changes', async () => {
+    for (let change = 1; change <= 12; change += 1) {
+      for (let sent = 0; sent < 100; sent += 1) {
+        await gateway.get('/v2/calls/ev_1', { key });
+        gateway.clock.advance(3000);
+      }
+      gateway.store.put({ evaluations: [anEvaluation({ title: `change ${change}` })] });
+    }
+    expect((await run('cache', 'advice')).stdout).toMatch(
+      /^If the store announced its changes, 20m instead of \S+ would take this class from 0\.\d+ to at most 0\.\d+ store calls a second, with 0\.\d % of the answers outdated \(limit 2 %\)\.$/m,
+    );
+  });
+
+  test('says if it is not known how many changes are announced', async () => {
+    gateway = await forTest(startTestGateway({ env: { CACHE_EVALUATION_FRESH: '30s', CHANGES_ANNOUNCED: 'true' } }));
+    gateway.store.put({ evaluations: [anEvaluation()] });
+    key = await gateway.issueKey({ perMinute: 100_000, perHour: 100_000 });
+    await readOften();
+    expect((await run('cache', 'advice')).stdout).toContain(
+      '\nToo few changes were found in the last hour to tell how many of them the store announces: 0; it takes 30.\n',
+    );
+  });
+
   test('says when it is `stale` that makes answers old, and by how much; a hit that is stale is shown as one', async () => {
     await readOften();
     expect((await run('cache', 'advice')).stdout).not.toContain('because `stale` is');

@@ -298,6 +298,11 @@ describe.each(BACKENDS)('%s', (kind) => {
 const shareSchema = z.object({
   classes: z.array(z.object({ class: z.string(), refreshes: z.number(), unannouncedRatio: z.number().nullable() })),
 });
+const announcementsSchema = z.object({
+  classes: z.array(
+    z.object({ class: z.string(), announcements: z.object({ unannouncedRatio: z.number().nullable() }) }),
+  ),
+});
 
 /** Each of so many calls changes, with an announcement or without, and is read again. */
 async function changeMany(world: World, calls: number, isAnnounced: boolean): Promise<void> {
@@ -322,6 +327,10 @@ describe('changes that nobody has announced', () => {
       const { classes } = shareSchema.parse((await world.here.admin('GET', '/api/cache')).json);
       const row = classes.find((one) => one.class === 'evaluation');
       expect(row).toEqual({ class: 'evaluation', refreshes: 100, unannouncedRatio: share });
+      const advice = announcementsSchema.parse((await world.here.admin('GET', '/api/cache/advice')).json);
+      const { announcements } = advice.classes.find((one) => one.class === 'evaluation') ?? {};
+      // One more change is added, half of it announced.
+      expect(announcements).toEqual({ unannouncedRatio: (100 * share + 0.5) / 101 });
       world.clock.advance(10_000);
       await (await world.reader(LIST_CALLS)).ask();
       await world.eventually(async () => expect(await dependency(world.here, 'answers')).toContain(status));

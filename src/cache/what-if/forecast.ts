@@ -1,5 +1,6 @@
 /** What other fresh times of a class would bring, from the simulations of all processes. Pure. */
 import type { CacheClass, CacheTtl } from '../ttl-policy.ts';
+import { type Announced, announcedOf, withFallingCalls } from './announced.ts';
 import { BANDS, type BandRow, learnBands } from './change-rate.ts';
 import {
   type Ages,
@@ -36,6 +37,8 @@ export interface Point {
   /** The share of answers, or of the records on lists, that would be out of date; null until it is known how fast records change. */
   readonly outdatedRatio: number | null;
   readonly outdatedRatioError: number | null;
+  /** If the store announces its changes; null for lists, and until it is known how fast records change and how many are announced. */
+  readonly announced: Announced | null;
   /** Traffic was not watched for as long as this time: the figures are a guess. */
   readonly extrapolated: boolean;
 }
@@ -60,8 +63,15 @@ type Simulation = Counts & Pick<WhatIfReport, 'atMs'>;
 /** A shorter time makes a rate a matter of chance. */
 const SHORTEST_MS = 1000;
 
-/** What is known of a class, for forecasts with any times; null without reads. */
-export function basisOf(reports: readonly WhatIfReport[], cacheClass: CacheClass): Basis | null {
+/**
+ * What is known of a class, for forecasts with any times; null without reads. `unannouncedRatio`: the share of changes that the
+ * store does not announce; null if it is not known.
+ */
+export function basisOf(
+  reports: readonly WhatIfReport[],
+  cacheClass: CacheClass,
+  unannouncedRatio: number | null,
+): Basis | null {
   const simulations = reports.flatMap(({ atMs, classes }) =>
     classes.flatMap((each) => (each.class === cacheClass && each.counts !== null ? [{ ...each.counts, atMs }] : [])),
   );
@@ -77,6 +87,7 @@ export function basisOf(reports: readonly WhatIfReport[], cacheClass: CacheClass
     readsPerSecond: (1000 * reads) / Math.max(SHORTEST_MS, coveredMs(simulations)),
     // Processes that came later count by their share of the reads.
     watchedMs: sum(simulations, (one) => readsOf(one) * (one.atMs - one.startedMs)) / reads,
+    unannouncedRatio: cacheClass === 'list' ? null : unannouncedRatio,
     outdatedOf: cacheClass === 'list' ? outdatedLists(reports, rows) : outdatedRecords(rows),
   };
 }
@@ -88,7 +99,8 @@ export function forecastOf(
 ): Forecast {
   const { reports, cacheClass, simulations, reads, comparisons } = basis;
   const beside = cacheClass === 'evaluation' ? besideLists(reports, listFreshMs) : () => ALONE;
-  const candidates = CANDIDATE_FRESH_MS.map((_, index) => simulatedPoint(index, basis, beside(index)));
+  const simulated = CANDIDATE_FRESH_MS.map((_, index) => simulatedPoint(index, basis, beside(index)));
+  const candidates = withFallingCalls(simulated);
   const current =
     candidates.find((point) => point.freshMs === freshMs) ?? interpolated(candidates, { freshMs, staleMs }, basis);
   return {
@@ -113,6 +125,8 @@ export interface Basis extends Pick<Forecast, 'reads' | 'comparisons'> {
   readonly simulations: readonly Simulation[];
   readonly readsPerSecond: number;
   readonly watchedMs: number;
+  /** Null if there is nothing to say of announcements. */
+  readonly unannouncedRatio: number | null;
   readonly outdatedOf: (ages: readonly Aged[]) => Estimate | null;
 }
 
@@ -144,7 +158,7 @@ function coveredMs(simulations: readonly Simulation[]): number {
 
 /** The prediction for the candidate of that index. */
 function simulatedPoint(index: number, basis: Basis, beside: Beside): Point {
-  const { simulations, readsPerSecond, watchedMs, outdatedOf } = basis;
+  const { simulations, readsPerSecond, watchedMs, unannouncedRatio, outdatedOf } = basis;
   const freshMs = CANDIDATE_FRESH_MS[index] ?? 0;
   const alone = perRead(simulations, ({ points }) => points[index]?.calls);
   const calls = times(alone, beside.calls);
@@ -156,6 +170,14 @@ function simulatedPoint(index: number, basis: Basis, beside: Beside): Point {
     beside.ages ??
     agesOf(simulations.map((one) => [one.points[index]?.ages ?? [], one.exactReads + one.sampledWeight]));
   const outdated = outdatedOf(ages);
+  const about = {
+    freshMs,
+    storeCallsPerRead: calls.ratio,
+    storeCallsPerReadAlone: alone.ratio,
+    readsPerSecond,
+    outdatedIf: (ageOf: (bucket: number) => number) =>
+      outdatedOf(ages.map((one) => ({ ...one, bucket: ageOf(one.bucket) })))?.ratio ?? 0,
+  };
   return {
     freshMs,
     hitRatio: 1 - waits.ratio,
@@ -168,6 +190,10 @@ function simulatedPoint(index: number, basis: Basis, beside: Beside): Point {
     ...ageP90Of(ages, alone, beside.ages === null ? BUCKET_ERROR : COARSE_ERROR),
     outdatedRatio: outdated?.ratio ?? null,
     outdatedRatioError: outdated?.error ?? null,
+    announced:
+      outdated === null || unannouncedRatio === null
+        ? null
+        : announcedOf({ ...about, outdatedRatio: outdated.ratio }, unannouncedRatio),
     extrapolated: watchedMs < freshMs,
   };
 }
@@ -344,7 +370,7 @@ function interpolated(
   if (first === undefined || last === undefined) throw new RangeError('there are no candidates');
   const above = candidates.find((point) => point.freshMs > freshMs) ?? { ...last, freshMs: freshMs + 1 };
   const waiting = { hitRatio: 0, staleRatio: 0, ageP90Ms: 0, outdatedRatio: first.outdatedRatio === null ? null : 0 };
-  const atNothing = { ...first, freshMs: 0, storeCallsPerRead: 1, ...(staleMs > 0 ? {} : waiting) };
+  const atNothing = { ...first, freshMs: 0, storeCallsPerRead: 1, announced: null, ...(staleMs > 0 ? {} : waiting) };
   const below = candidates.findLast((point) => point.freshMs < freshMs) ?? atNothing;
   const share = (freshMs - below.freshMs) / (above.freshMs - below.freshMs);
   const ratio =
@@ -360,7 +386,17 @@ function interpolated(
     upstreamRps: storeCallsPerRead * readsPerSecond,
     ageP90Ms: Math.round(mix(below.ageP90Ms, above.ageP90Ms, share)),
     outdatedRatio: isLearned ? mix(below.outdatedRatio, above.outdatedRatio, share) : null,
+    announced: below.announced && above.announced && mixAnnounced(below.announced, above.announced, share),
     extrapolated: watchedMs < freshMs,
+  };
+}
+
+/** Calls fall more and more slowly, so the straight line between two times is not below them. */
+function mixAnnounced(from: Announced, to: Announced, share: number): Announced {
+  return {
+    outdatedRatio: mix(from.outdatedRatio, to.outdatedRatio, share),
+    storeCallsPerRead: mix(from.storeCallsPerRead, to.storeCallsPerRead, share),
+    upstreamRps: mix(from.upstreamRps, to.upstreamRps, share),
   };
 }
 

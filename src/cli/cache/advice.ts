@@ -32,7 +32,8 @@ export function adviceCommand(): Command {
       'OUTDATED is the share of answers, or of the records on lists, that would differ from those of the store. ± is how',
       'far chance may move a figure; a figure that is smaller than that has its upper bound, such as "to 4m". Extrapolated times are longer than traffic was observed: their figures are a guess.',
       'No time is recommended that takes the store to more than twice its calls, to more than upstream.maxRequestsPerSecond',
-      'or beyond --budget, except with --force, and then with a WARNING.',
+      'or beyond --budget, except with --force, and then with a WARNING. If announcements of changes allow a longer time, the last',
+      'line of a class says so; --json has their figures for each time, as `announced`.',
     ].join(' '),
     examples: [
       'evalgate cache advice --class list',
@@ -110,6 +111,7 @@ function classText(advice: ClassAdvice, source: string, adminOption: string): st
     const set = `evalgate cache ttl set ${cacheClass} --fresh ${formatDuration(freshMs)} --for 1h${adminOption}`;
     lines.push(`To apply it for an hour, or without --for until it is reset: ${set}`);
   }
+  if (advice.announcements.why !== null) lines.push(advice.announcements.why);
   return lines.join('\n');
 }
 

@@ -83,7 +83,9 @@ export class Stats {
     onRefresh: ({ class: cacheClass, changed, isAnnounced }) => {
       const counts = this.#classes.now();
       counts.add(`${cacheClass} refreshes`);
-      if (changed > 0 && !isAnnounced) counts.add(`${cacheClass} unannounced`);
+      if (changed === 0) return;
+      counts.add(`${cacheClass} changed`);
+      if (!isAnnounced) counts.add(`${cacheClass} unannounced`);
     },
     onEvicted: ({ moreBytes }) => this.#classes.now().add(`${MORE_MEMORY}${memoryStepOf(moreBytes)}`, SAMPLE),
   };
@@ -240,6 +242,7 @@ function classCounts(sums: Counts, cacheClass: CacheClass): ClassCounts {
     earlyRenewals: of('early'),
     storeCallsPerRead: perRead(of('calls')),
     refreshes: of('refreshes'),
+    changedRatio: of('refreshes') === 0 ? null : of('changed') / of('refreshes'),
     unannouncedRatio: of('refreshes') === 0 ? null : of('unannounced') / of('refreshes'),
     ageMs: percentiles(sums.under(`${cacheClass} age `), 1),
     latencyMs: percentiles(sums.under(`${cacheClass} latency `), 1000),

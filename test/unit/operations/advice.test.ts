@@ -31,6 +31,7 @@ test('all classes have advice, also those that nobody reads', () => {
     curve: [],
     changes: [],
     recommendation: { freshMs: null, why: 'No reads were seen yet.', warning: null },
+    announcements: { unannouncedRatio: null, freshMs: null, why: null },
   });
 });
 

@@ -83,6 +83,7 @@ function Prediction({ advice, load, beside }) {
       </div>
       ${comparison(current, point, chosenMs)}
     </div>
+    ${advice.announcements.why !== null && html`<p>${advice.announcements.why}</p>`}
     ${advice.staleness !== null && html`<p>${plain(advice.staleness)}</p>`}
     <p class="hint">${basisOf(advice)}</p>
     <details>
@@ -132,9 +133,16 @@ function Charts({ advice: { curve, current, recommendation }, place }) {
   const format = (/** @type {number} */ at) => duration(curve[Math.round(at)]?.freshMs ?? 0);
   const places = curve.map((_, at) => at);
   const common = { x: { places, from: 0, to: curve.length - 1, ticks, format }, marks, isAlone: true };
-  const calls = linesOf(curve, ({ upstreamRps }) => upstreamRps);
-  const outdated = linesOf(curve, ({ outdatedRatio }) => outdatedRatio);
+  const calls = [
+    ...linesOf(curve, ({ upstreamRps }) => upstreamRps),
+    ...announcedOf(curve, ({ upstreamRps }) => upstreamRps),
+  ];
+  const outdated = [
+    ...linesOf(curve, ({ outdatedRatio }) => outdatedRatio),
+    ...announcedOf(curve, ({ outdatedRatio }) => outdatedRatio),
+  ];
   const isKnown = curve.some(({ outdatedRatio }) => outdatedRatio !== null);
+  const second = curve.some(({ announced }) => announced !== null) ? '; grey curve: if changes are announced' : '';
   const title = isKnown ? 'Outdated answers' : 'Outdated answers: not known until more refreshes have been seen';
   return html`<div class="charts">
       <${LineChart} title="Store calls" lines=${calls} y=${{ top: roundTop(calls), format: rate }} ...${common} />
@@ -145,7 +153,7 @@ function Charts({ advice: { curve, current, recommendation }, place }) {
         ...${common}
       />
     </div>
-    <p class="hint">Thick line: chosen; thin: in force; dotted: recommended; broken curve: extrapolated.</p>`;
+    <p class="hint">Thick line: chosen; thin: in force; dotted: recommended; broken curve: extrapolated${second}.</p>`;
 }
 
 /**
@@ -166,6 +174,17 @@ function linesOf(curve, valueOf) {
       values: valuesOf((at) => isGuess(at) || isGuess(at + 1)),
     },
   ];
+}
+
+/**
+ * The second curve, with announcements, if anything is known of it.
+ * @param {readonly CurvePoint[]} curve
+ * @param {(point: NonNullable<CurvePoint['announced']>) => number} valueOf
+ */
+function announcedOf(curve, valueOf) {
+  if (curve.every(({ announced }) => announced === null)) return [];
+  const values = curve.map(({ announced }) => announced && valueOf(announced));
+  return [{ label: 'if changes are announced', colour: 'ink-2', dash: [2, 3], values }];
 }
 
 /** @param {{ readonly name: string, readonly curve: readonly CurvePoint[], readonly place: number | null, readonly point: Predicted | null, readonly choose: (fresh: string) => void }} props */
