@@ -5,6 +5,7 @@ import type { Clock } from '../time/clock.ts';
 import type { Config } from '../config/config.ts';
 import type { SampleAccess, SampleStore } from './demo-store.ts';
 import type { RedisLink } from '../redis/connection.ts';
+import { callRateKey } from '../redis/names.ts';
 import type { StoreHooks } from '../telemetry/hooks.ts';
 import type { Timers } from '../time/timers.ts';
 import { AnswerMemory, defaultAnswerBytes } from '../upstream/answer-memory.ts';
@@ -84,7 +85,7 @@ export function openStore(context: StoreContext): Store {
     const rate =
       shared === null
         ? createLocalCallRate({ perSecond: () => perSecond, clock, timers })
-        : createRedisCallRate({ ...shared, store: identityOf(upstream), perSecond, clock, timers });
+        : createRedisCallRate({ ...shared, key: callRateKey(identityOf(upstream)), perSecond, clock, timers });
     guard.limitBy(rate);
   }
   const isLookedFor = context.isLookedFor && isConfigured;

@@ -7,7 +7,7 @@
  */
 import type { Changed, Position, RecordChange, Snapshot } from '../journal/journal.ts';
 import { RECORD_KINDS } from '../upstream/resources.ts';
-import { recordRequest } from './request.ts';
+import { type CacheRequest, recordRequest } from './request.ts';
 
 /** What one kind of a record of one workspace has gone through. Sequences are 0, and times null, for what has not been. */
 export interface Mark {
@@ -87,10 +87,15 @@ export function isBefore({ mark, kind }: Pick<MarkOf, 'mark' | 'kind'>, copy: Da
   return mark.shownAtMs !== null && copy.requestedAtMs < mark.shownAtMs ? 'soft' : null;
 }
 
-/** The key of the copies that a mark is about; null for a kind that this release does not know. */
-export function keyOf({ tag, kind }: Pick<MarkOf, 'tag' | 'kind'>): string | null {
+/** The request of what a mark is about; null for a kind that this release does not know. */
+export function requestOf({ tag, kind }: Pick<MarkOf, 'tag' | 'kind'>): CacheRequest<unknown> | null {
   const known = RECORD_KINDS.find((one) => one === kind);
-  return known === undefined ? null : recordRequest(known, tag.slice(tag.indexOf(':') + 1)).key;
+  return known === undefined ? null : recordRequest(known, tag.slice(tag.indexOf(':') + 1));
+}
+
+/** The key of the copies that a mark is about; null for a kind that this release does not know. */
+export function keyOf(mark: Pick<MarkOf, 'tag' | 'kind'>): string | null {
+  return requestOf(mark)?.key ?? null;
 }
 
 /** Whether the last change that a mark stands for was announced. */

@@ -23,6 +23,8 @@ export type MissReason = 'never-seen' | 'expired' | 'evicted' | 'purged' | 'chan
 export interface ReadReport {
   readonly class: CacheClass;
   readonly key: string;
+  /** The API key that reads; missing if none is known. */
+  readonly keyId?: string | undefined;
   /** `hash32` of the key. */
   readonly keyHash: number;
   /** `copyHashOf` what was served. */

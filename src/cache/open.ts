@@ -3,11 +3,14 @@ import type { Config } from '../config/config.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { Instances } from '../redis/instances.ts';
 import type { Links } from '../redis/links.ts';
+import { renewalRateKey } from '../redis/names.ts';
 import { Questions } from '../redis/questions.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
 import type { MaintenanceWatch } from '../upstream/maintenance.ts';
+import { createLocalCallRate, createRedisCallRate } from '../upstream/call-rate.ts';
 import type { Fetch } from '../upstream/store.ts';
+import { ChangedRenewal, LastReads } from './changed-renewal.ts';
 import { Changes, type ChangesOptions } from './changes.ts';
 import { type Erasure, erasureSchema, type Fleet, type Holding, holdingOf, holdingSchema } from './erase.ts';
 import type { MarkOf } from './change-table.ts';
@@ -78,9 +81,8 @@ const FLIGHT_MARGIN_MS = 5000;
 /** To be called in the turn of the event loop in which the journal was opened. */
 export function openCache(context: CacheContext): CacheRoom {
   const { config, store, journal, links, instances, maintenance, listeners, hooks, clock, timers } = context;
-  const { memoryBytes, classes } = config.cache;
-  const memory = new MemoryTier({ maxBytes: memoryBytes ?? defaultMemoryBytes(), clock });
-  const ttl = new TtlPolicy(clock, classes);
+  const memory = new MemoryTier({ maxBytes: config.cache.memoryBytes ?? defaultMemoryBytes(), clock });
+  const ttl = new TtlPolicy(clock, config.cache.classes);
   const seenHere = new MemorySeenCalls();
   const purges = openPurges(context, memory, seenHere);
   const stopMoves = journal.on('moved', (moved) => memory.end(moved.key, moved.workspaces, moved.requestedAtMs));
@@ -96,7 +98,8 @@ export function openCache(context: CacheContext): CacheRoom {
     onChanged: async (cacheClass) => tier?.keepLonger([cacheClass]),
   });
   const whatIf = openWhatIf(context, ttl);
-  const events = broadcast([...listeners, whatIf.hooks]);
+  const lastReads = config.cache.refreshRate === 0 ? null : new LastReads(clock);
+  const events = broadcast([...listeners, whatIf.hooks, ...(lastReads === null ? [] : [lastReads.listener])]);
   const changes = openChanges({ journal, purges, memory, seenHere, tier, events, clock });
   const reads = new ReadThrough({
     fetch: store.fetch,
@@ -113,6 +116,7 @@ export function openCache(context: CacheContext): CacheRoom {
     events,
     maxWaitMs: config.upstream.timeoutMs + FLIGHT_MARGIN_MS,
   });
+  const stopRenewal = lastReads && renewChanged(context, { lastReads, reads, ttl });
   return {
     reads,
     changes,
@@ -129,9 +133,9 @@ export function openCache(context: CacheContext): CacheRoom {
       if (ttl.configure(cache.classes)) void tier?.keepLonger(CACHE_CLASSES);
     },
     close: async () => {
+      for (const stop of [stopRenewal, stopMoves]) stop?.();
       tier?.close();
       ttlControl.close();
-      stopMoves();
       await whatIf.close();
     },
   };
@@ -170,6 +174,32 @@ function openChanges({ seenHere, tier, events, ...parts }: ChangesContext): Chan
     seenCalls: tier?.seenCalls ?? seenHere,
     onFailed: (operation, error) => events.onSharedCacheFailed({ operation, error }),
   });
+}
+
+/** Renews what the store announces to have changed, from now on. Returns what stops that. */
+function renewChanged(
+  { config, store, journal, links, instances, maintenance, clock, timers }: CacheContext,
+  parts: { readonly lastReads: LastReads; readonly reads: ReadThrough; readonly ttl: TtlPolicy },
+): () => void {
+  const { refreshRate: perSecond } = config.cache;
+  const rate =
+    links === null
+      ? createLocalCallRate({ perSecond: () => perSecond, clock, timers })
+      : createRedisCallRate({
+          link: links.state,
+          key: renewalRateKey(store.identity),
+          processes: () => instances.count(),
+          perSecond,
+          clock,
+          timers,
+        });
+  const renewal = new ChangedRenewal({ ...parts, rate, hasRoom: store.hasRoom, maintenance, clock, timers });
+  // After the purge log, so that the changes are in force.
+  const stop = journal.on('changes', (event) => renewal.onChanges(event));
+  return () => {
+    stop();
+    renewal.close();
+  };
 }
 
 function openWhatIf({ store, links, instances, hooks, clock, timers }: CacheContext, ttl: TtlPolicy): WhatIf {

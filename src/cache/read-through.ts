@@ -2,6 +2,7 @@
  * The read-through cache: memory, then the shared cache, then one flight to the store. Fresh copies are served as they
  * are, stale ones while one refresh runs in the background, older ones when the store fails or takes too long.
  */
+import { randomUUID } from 'node:crypto';
 import { withDeadline } from '../time/timers.ts';
 import { Batches } from '../time/turns.ts';
 import { maintenanceError } from '../upstream/maintenance.ts';
@@ -148,6 +149,24 @@ export class ReadThrough implements Cache {
     void this.#flights.refresh(task);
   }
 
+  /**
+   * Renews the copy of that workspace in memory, which no reader waits for, if it is from before a change; null if there is
+   * none such. Never rejects.
+   */
+  renewChanged(request: CacheRequest<unknown>, owner: string, keyId: string | undefined): Promise<void> | null {
+    const { memory, purges, clock } = this.#options;
+    const set = { ids: [owner], name: owner };
+    const stored = memory.peek({ key: request.key, owner }) ?? null;
+    if (stored === null || purges.changeOf(stored, clock.nowMs()) === null) return null;
+    const previous = assess({ request, set }, stored, 'memory', this.#options);
+    if (previous === null) return null;
+    const reader = { requestId: randomUUID(), workspaceIds: [owner], ...(keyId !== undefined && { keyId }) };
+    const how = { isBackground: true, readers: () => this.#early.readsOf(previous) };
+    // After a hard change, too, a copy that is no newer is no answer.
+    const seenAtMs = stored.entry.requestedAtMs;
+    return this.#flights.refresh({ request, reader, set, previous, seenAtMs, ...how });
+  }
+
   async #fetchOrFallBack<T>(miss: Miss<T>): Promise<CacheRead<T> | Known<T>> {
     const { request, reader, previous, seenAtMs } = miss;
     const set = flightSet(miss.set, previous);
@@ -252,7 +271,7 @@ export class ReadThrough implements Cache {
   }
 
   #serve<T>(
-    { request, set, startedMicros }: Read<T>,
+    { request, reader, set, startedMicros }: Read<T>,
     stored: StoredEntry<T>,
     { reason, ...served }: Served,
     copy: Pick<CachedCopy, 'ttlMs' | 'ageMs'> | null = null,
@@ -263,6 +282,7 @@ export class ReadThrough implements Cache {
     events.onRead?.({
       class: classOf(kind, entry),
       key: request.key,
+      keyId: reader.keyId,
       keyHash: request.keyHash,
       copyHash: copyHashOf(request, stored),
       items: itemHashesOf(request, stored),

@@ -174,6 +174,9 @@ export const configSchema = section({
     redisBytes: setting(optional(size(0, 1_000_000_000_000_000), null), { env: null, default: null }).describe(
       'Redis memory that the cache may fill, by an estimate. API keys share it: near it, copies make room, first those that only came in lists, then those of the keys that have most. Set it if keys and limits share a Redis without maxmemory. With maxmemory, the cache always leaves a tenth of it free there.',
     ),
+    refreshRate: setting(integer(0, 10_000), { env: 'CACHE_REFRESH_RATE', default: 0 }).describe(
+      'Most records per second, of all processes together, that are renewed in the background after the store has announced that they changed, if they were read within their `stale` and the store has room. 0: each is renewed when it is next read, and that reader waits for the store. Set it if changed records are soon read again, and the store has calls to spare.',
+    ),
     encryptionKeys: secret(encryptionKeys, [], { env: 'CACHE_ENCRYPTION_KEYS' }).describe(
       'Keys with which cached records are encrypted in Redis (AES-256-GCM): the first encrypts, all decrypt. Without any, they are stored as they are. Set them if others can read Redis, its backups or the network to it. See [encryption](redis.md#encryption).',
     ),

@@ -167,6 +167,9 @@ export const stepKey = (name: string, stepAtMs: number): string => taggedKey(`st
 /** When all calls to the store that all processes sent would have gone, one by one at the rate that is allowed. */
 export const callRateKey = (store: string): string => taggedKey(`store-${store}`, 'rate');
 
+/** The same of the renewals of announced changes. */
+export const renewalRateKey = (store: string): string => taggedKey(`store-${store}`, 'renewals');
+
 /** A channel for messages. Channels have no slot. */
 export function channelName(...parts: readonly string[]): string {
   return [`${PREFIX}channel`, ...parts.map(escaped)].join(':');

@@ -2,7 +2,6 @@
 import { z } from 'zod';
 import type { Clock } from '../time/clock.ts';
 import type { RedisLink } from '../redis/connection.ts';
-import { callRateKey } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';
 import type { Timers } from '../time/timers.ts';
 
@@ -44,8 +43,8 @@ export function createLocalCallRate({ perSecond, clock, timers }: CallRateOption
 interface RedisCallRateOptions extends Omit<CallRateOptions, 'perSecond'> {
   /** To the state Redis. */
   readonly link: RedisLink;
-  /** Names the store among others. */
-  readonly store: string;
+  /** Where it is counted. */
+  readonly key: string;
   readonly perSecond: number;
   /** How many processes there are, as far as is known. */
   readonly processes: () => number;
@@ -82,7 +81,7 @@ return math.max(0, math.ceil(to - ARGV[2] - now))
  * calls that are not used soon lapse. Without Redis each process goes on with its share.
  */
 export function createRedisCallRate(options: RedisCallRateOptions): CallRate {
-  const { link, store, perSecond, processes, clock, timers } = options;
+  const { link, key, perSecond, processes, clock, timers } = options;
   const local = createLocalCallRate({ perSecond: () => perSecond / processes(), clock, timers });
   const nowMs = (): number => clock.nowMicros() / 1000;
   let booked = { calls: 0, untilMs: 0 };
@@ -95,7 +94,7 @@ export function createRedisCallRate(options: RedisCallRateOptions): CallRate {
     const calls = Math.max(1, Math.floor(burstMicros / intervalMicros / processes()));
     const args = [intervalMicros, burstMicros, calls, TOO_FAR_AHEAD_MICROS];
     try {
-      const waitMicros = z.int().parse(await runScript(link, BOOK, { keys: [callRateKey(store)], args }));
+      const waitMicros = z.int().parse(await runScript(link, BOOK, { keys: [key], args }));
       timers.after(Math.ceil(waitMicros / 1000), () => {
         booked = { calls, untilMs: nowMs() + BOOKING_HOLDS_MS };
         onMore();

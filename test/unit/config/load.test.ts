@@ -148,7 +148,7 @@ describe('the file', () => {
     ],
     [
       'cache: {redisBytes: 512MB}',
-      'cache.redisBytes (my.yaml): there is no such setting; did you mean "redis"?; allowed: memory, redis, encryptionKeys, classes',
+      'cache.redisBytes (my.yaml): there is no such setting; did you mean "redis"?; allowed: memory, redis, refreshRate, encryptionKeys, classes',
     ],
     [
       'telemetry: {}\n',
@@ -160,7 +160,7 @@ describe('the file', () => {
     ],
     [
       'cache: 3',
-      'cache (my.yaml): it is a section, and one value was given; allowed: a section with any of memory, redis, encryptionKeys, classes',
+      'cache (my.yaml): it is a section, and one value was given; allowed: a section with any of memory, redis, refreshRate, encryptionKeys, classes',
     ],
     ['a: b: c', 'my.yaml: it cannot be read as YAML: block as implicit key at line 1, column 4;'],
     ['server:\n  port: 1\n  port: 2', 'my.yaml: it cannot be read as YAML: duplicate key at line 3, column 3;'],

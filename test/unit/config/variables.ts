@@ -125,6 +125,7 @@ const ROWS: readonly Row[] = [
   ['KEY_GRACE', 'keys.grace', '2h', 7_200_000, duration('0s', '7d'), ['10', '8d'], 'keys.graceMs'],
   ['RATE_LIMIT_PER_MINUTE', 'rateLimit.perMinute', '1', 1, LIMIT, ['0', '1000000001', '1e3']],
   ['RATE_LIMIT_PER_HOUR', 'rateLimit.perHour', '1000000000', 1_000_000_000, LIMIT, ['0', '1000000001', '1e3']],
+  ['CACHE_REFRESH_RATE', 'cache.refreshRate', '10', 10, 'an integer from 0 to 10000', ['-1', '10001', '1.5']],
   ['CHANGES_ANNOUNCED', 'changes.announced', 'true', true, 'true or false', ['yes', '1']],
   ['CHANGES_SECRET', 'changes.secret', TWO_SECRETS, TWO_SECRETS.split(', '), SIGNING, NO_SECRETS, 'changes.secrets'],
   [

@@ -1,0 +1,150 @@
+/**
+ * Renews records that the store has announced to have changed, before they are read, so that their next reader need not wait for
+ * the store: `cache.refreshRate` a second, of all processes together, while the store has room. A process renews what it has
+ * in memory and what was read here within the `stale` of its class. A copy that another process has renewed leaves memory, so
+ * a record costs one call however many processes held it.
+ *
+ * Each read pays for one renewal at most, so a record that changes again and again between two reads costs one call, however many
+ * changes come. The copy is looked at when its turn has come: one that a reader has renewed meanwhile costs nothing.
+ *
+ * Nothing depends on a renewal (C11: a copy from before a change is renewed before it is served): the next reader makes good one
+ * that failed, came too late or was followed by another change.
+ */
+import { LRUCache } from 'lru-cache';
+import type { Changed } from '../journal/journal.ts';
+import type { Clock } from '../time/clock.ts';
+import type { Timers } from '../time/timers.ts';
+import type { CallRate } from '../upstream/call-rate.ts';
+import type { MaintenanceWatch } from '../upstream/maintenance.ts';
+import { addressText } from './address.ts';
+import { requestOf } from './change-table.ts';
+import type { CacheListener } from './events.ts';
+import type { ReadThrough } from './read-through.ts';
+import type { CacheRequest } from './request.ts';
+import type { TtlPolicy } from './ttl-policy.ts';
+
+interface LastRead {
+  readonly atMs: number;
+  readonly keyId: string | undefined;
+}
+
+/** A copy that waits for its renewal. */
+interface Waiting {
+  readonly request: CacheRequest<unknown>;
+  readonly owner: string;
+}
+
+/** Records whose last read is remembered, and copies that wait; all others wait for their next reader. */
+const MAX_KNOWN = 50_000;
+/** The store's room counts a call only once it is sent: so many may be on their way there. */
+const MAX_UNDER_WAY = 10;
+/** While the store has no room, it is looked at again after so long. */
+const NO_ROOM_WAIT_MS = 100;
+
+/** When each record was last read here, until it is renewed. The copy does not show it: what refreshes it is no read. */
+export class LastReads {
+  readonly #byKey = new LRUCache<string, LastRead>({ max: MAX_KNOWN });
+  readonly listener: CacheListener;
+
+  constructor(clock: Pick<Clock, 'nowMs'>) {
+    this.listener = {
+      onRead: ({ class: cacheClass, key, keyId, outcome }) => {
+        // A reader who gets nothing does not count: it must not change what others get (K7a: a foreign record looks like none).
+        if (cacheClass === 'list' || cacheClass === 'notFound' || outcome === 'failed') return;
+        this.#byKey.set(key, { atMs: clock.nowMs(), keyId });
+      },
+    };
+  }
+
+  of(key: string): LastRead | null {
+    return this.#byKey.peek(key) ?? null;
+  }
+
+  forget(key: string): void {
+    this.#byKey.delete(key);
+  }
+}
+
+export interface ChangedRenewalOptions {
+  readonly lastReads: Pick<LastReads, 'of' | 'forget'>;
+  readonly reads: Pick<ReadThrough, 'renewChanged'>;
+  readonly ttl: Pick<TtlPolicy, 'of'>;
+  readonly rate: CallRate;
+  /** Whether the store may be called at once, and nobody waits for it. */
+  readonly hasRoom: () => boolean;
+  readonly maintenance: MaintenanceWatch;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly timers: Timers;
+}
+
+export class ChangedRenewal {
+  readonly #options: ChangedRenewalOptions;
+  /** By address, in the order of the first change. */
+  readonly #waiting = new Map<string, Waiting>();
+  #underWay = 0;
+  /** Whether a timer, or the rate, is about to go on with those that wait. */
+  #willWake = false;
+
+  constructor(options: ChangedRenewalOptions) {
+    this.#options = options;
+  }
+
+  /** To be called once the changes are in force here. What is gone is not asked for. */
+  onChanges({ isAnnounced, changes }: Pick<Changed, 'isAnnounced' | 'changes'>): void {
+    if (!isAnnounced) return;
+    for (const { tag, workspace, kinds, isDeleted } of changes) {
+      if (isDeleted) continue;
+      for (const kind of kinds) {
+        const request = requestOf({ tag, kind });
+        if (request === null || this.#lastReadOf(request) === null || this.#waiting.size >= MAX_KNOWN) continue;
+        this.#waiting.set(addressText({ key: request.key, owner: workspace }), { request, owner: workspace });
+      }
+    }
+    this.#goOn();
+  }
+
+  close(): void {
+    this.#waiting.clear();
+  }
+
+  /** The last read of the record, unless that is too long ago. */
+  #lastReadOf({ kind, key }: Waiting['request']): LastRead | null {
+    const { lastReads, ttl, clock } = this.#options;
+    const last = lastReads.of(key);
+    return last !== null && clock.nowMs() - last.atMs < ttl.of(kind).staleMs ? last : null;
+  }
+
+  /** Begins renewals until it has to wait. */
+  #goOn(): void {
+    const { rate, hasRoom, maintenance, timers } = this.#options;
+    const wake = (): void => {
+      this.#willWake = false;
+      this.#goOn();
+    };
+    while (!this.#willWake && this.#underWay < MAX_UNDER_WAY && this.#waiting.size > 0) {
+      if (!hasRoom() || maintenance.current() !== null) {
+        this.#willWake = true;
+        timers.after(NO_ROOM_WAIT_MS, wake);
+      } else if (rate.take(wake)) this.#renewNext();
+      else this.#willWake = true;
+    }
+  }
+
+  /** Renews the first that is still to be renewed. */
+  #renewNext(): void {
+    const { reads, lastReads } = this.#options;
+    for (const [name, { request, owner }] of this.#waiting) {
+      this.#waiting.delete(name);
+      const last = this.#lastReadOf(request);
+      const renewing = last && reads.renewChanged(request, owner, last.keyId);
+      if (renewing === null) continue;
+      lastReads.forget(request.key);
+      this.#underWay += 1;
+      void renewing.finally(() => {
+        this.#underWay -= 1;
+        this.#goOn();
+      });
+      return;
+    }
+  }
+}
