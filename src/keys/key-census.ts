@@ -2,9 +2,10 @@
  * Whether Redis has lost keys, told from how many there are (keys are never deleted, so the number only grows). Pure.
  *
  * A loss is known by whoever remembers that there were more: this process, the note of the loss in Redis, or the witness.
- * A loss while no process ran is remembered only if there is a witness.
+ * A loss while no process ran is remembered only if there is a witness. It is over when as many keys are back as were lost, keys
+ * created since not counted.
  */
-import type { KeyLoss } from './key.ts';
+import { expectedKeys, type KeyLoss } from './key.ts';
 
 export class KeyCensus {
   #known: number | null = null;
@@ -33,35 +34,33 @@ export class KeyCensus {
    * note is right.
    */
   count(known: number, noted: KeyLoss | null, nowMs: number): KeyLoss | null | undefined {
+    // Fewer than when the same loss was counted last: another loss.
+    const isAnother =
+      this.#loss !== null && known < (this.#known ?? 0) && (noted === null || noted.atMs === this.#loss.atMs);
     this.#known = known;
     const last = noted ?? this.#loss;
     if (noted?.isAcknowledged === true && noted.atMs !== this.#acknowledgedAtMs) {
       this.#acknowledgedAtMs = noted.atMs;
-      if (this.#most <= noted.keys) this.#most = known;
-    } else if (last !== null && last.left === 0 && known > 0) {
-      this.#most = known;
+      if (this.#most <= expectedKeys(noted)) this.#most = known;
     }
-    const most = Math.max(this.#most, last === null || last.isAcknowledged || isOver(last, known) ? 0 : last.keys);
+    const most = Math.max(this.#most, isOpen(last) ? expectedKeys(last) : 0);
     this.#most = Math.max(most, known);
     if (known >= most) {
-      this.#loss = noted?.isAcknowledged === true && !isOver(noted, known) ? noted : null;
+      this.#loss = noted?.isAcknowledged === true && known < expectedKeys(noted) ? noted : null;
       return noted !== null && this.#loss === null ? null : undefined;
     }
-    const isNoted = noted !== null && !noted.isAcknowledged;
-    this.#loss = isNoted
-      ? noted
-      : isOpen(this.#loss)
-        ? this.#loss
-        : { atMs: nowMs, keys: most, left: known, isAcknowledged: false };
-    return isNoted ? undefined : this.#loss;
+    if (isOpen(noted) && !isAnother) {
+      const isRight = most <= expectedKeys(noted);
+      this.#loss = isRight ? noted : { ...noted, keys: most - noted.created };
+      return isRight ? undefined : this.#loss;
+    }
+    if (!isOpen(this.#loss) || isAnother) {
+      this.#loss = { atMs: nowMs, keys: most, left: known, created: 0, isAcknowledged: false };
+    }
+    return this.#loss;
   }
 }
 
 function isOpen(loss: KeyLoss | null): loss is KeyLoss {
   return loss !== null && !loss.isAcknowledged;
-}
-
-/** Whether there are keys again after the loss of all of them, or as many as before. */
-function isOver({ keys, left }: KeyLoss, known: number): boolean {
-  return left === 0 ? known > 0 : known >= keys;
 }

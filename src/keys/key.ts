@@ -116,11 +116,12 @@ export interface IssuedKey {
 /** A key from elsewhere, already hashed. Members that are left out are those of the stored key, or those of a new one. */
 export type ImportedKey = Readonly<z.output<typeof importedKeySchema>>;
 
-/** The keys of an import: new ones, those that it changed, and those that were stored just so. */
+/** The keys of an import: new ones, those that it changed, those that were stored just so, and revoked ones, which stay so. */
 export interface ImportedCounts {
   readonly added: number;
   readonly replaced: number;
   readonly unchanged: number;
+  readonly leftOut: number;
 }
 
 /** The registry does not answer, so a key can be neither accepted nor refused. The message is private. */
@@ -198,15 +199,23 @@ export interface KeyLoss {
   readonly keys: number;
   /** How many were left. */
   readonly left: number;
+  /** How many have been added since that were created after it, so that they are none of the lost ones. */
+  readonly created: number;
   /** Whether an operator knows of it: then it is no trouble any more. */
   readonly isAcknowledged: boolean;
 }
 
-/** For operators, with the time in UTC. */
-export function lossText({ atMs, keys, left }: KeyLoss): string {
+/** How many keys there would be if none were lost. */
+export function expectedKeys({ keys, created }: KeyLoss): number {
+  return keys + created;
+}
+
+/** For operators, with the time in UTC. `known`: how many keys there are now. */
+export function lossText({ atMs, keys, left, created }: KeyLoss, known: number): string {
   const what = left === 0 ? 'its data' : 'keys';
-  const are = left === 1 || keys === 1 ? 'is' : 'are';
-  return `Redis lost ${what} at ${new Date(atMs).toISOString().slice(11, 16)}; ${left} of ${keys === 1 ? '1 key' : `${keys} keys`} ${are} left`;
+  const there = Math.max(0, known - created);
+  const are = there === 1 || keys === 1 ? 'is' : 'are';
+  return `Redis lost ${what} at ${new Date(atMs).toISOString().slice(11, 16)}; ${there} of ${keys === 1 ? '1 key' : `${keys} keys`} ${are} left`;
 }
 
 export const LOSS_ADVICE =

@@ -101,9 +101,14 @@ export function rotateKey(
 /**
  * The key that an imported one becomes. `existing` is the key that has the same id or the same hash already: if both are the
  * same, it is changed as an edit changes it, and keeps what the import leaves out: an import that is made twice undoes no
- * change of an operator. Throws KeyStateError if only one of the two is the same, or if a revoked key would come back to life.
+ * change of an operator. Null if a revoked key would come back to life: it stays revoked. Throws KeyStateError if only one of
+ * the two is the same.
  */
-export function adoptKey({ from, ...imported }: ImportedKey, existing: ApiKey | undefined, nowMs: number): ApiKey {
+export function adoptKey(
+  { from, ...imported }: ImportedKey,
+  existing: ApiKey | undefined,
+  nowMs: number,
+): ApiKey | null {
   if (existing === undefined) {
     const key: ApiKey = {
       status: 'active',
@@ -125,6 +130,5 @@ export function adoptKey({ from, ...imported }: ImportedKey, existing: ApiKey | 
     );
   }
   const adopted = { ...withExpiry(boundTo(existing, from), imported.expiresAtMs), ...imported };
-  if (existing.status === 'revoked' && adopted.status !== 'revoked') throw staysRevoked(existing);
-  return adopted;
+  return existing.status === 'revoked' && adopted.status !== 'revoked' ? null : adopted;
 }

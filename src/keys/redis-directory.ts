@@ -3,7 +3,7 @@
  * - `records`: a hash of SHA-256 to the key as JSON
  * - `ids`: a hash of keyId to SHA-256; written anew from the records if it was lost
  * - `used`: a hash of SHA-256 to the time of the last use, Unix milliseconds
- * - `lost`: when keys were lost and how many, as JSON, until they are back or an operator knows of it
+ * - `lost`: when keys were lost and how many, as JSON, until they are back; marked if an operator knows of it
  *
  * A change appends an event to the journal in the same step.
  */
@@ -38,6 +38,7 @@ const lossSchema = z.object({
   keys: z.int(),
   /** Earlier releases notice only the loss of all. */
   left: z.int().default(0),
+  created: z.int().default(0),
   isAcknowledged: z.boolean(),
 });
 
@@ -47,25 +48,39 @@ const BATCH = 1000;
 const MAX_NAMED = 1000;
 
 /**
- * KEYS: records and ids. ARGV: the event, 1 if it must work on a full Redis, then hash, keyId, record to be replaced (empty for
- * none) and record of each change.
+ * KEYS: records, ids and lost. ARGV: the event, 1 if it must work on a full Redis, 1 if keys that are added are made here, then hash,
+ * keyId, record to be replaced (empty for none) and record of each change.
  *
  * On a full Redis a script may write if its first write needs no memory: XTRIM stands for that. Otherwise the first write is
  * refused before anything was done, and `pcall` keeps the code of the error, OOM, which older servers put into a sentence.
+ *
+ * A record that is added while a loss is noted and not acknowledged is one of the lost ones, unless its key was made here or after the loss: then the
+ * note counts it.
  */
 const COMMIT = journalScript(
   'commit',
   `
-for i = 4, #ARGV, 4 do
+for i = 5, #ARGV, 4 do
   local owner = redis.call('HGET', KEYS[4], ARGV[i + 1])
   if (redis.call('HGET', KEYS[3], ARGV[i]) or '') ~= ARGV[i + 2] or (owner and owner ~= ARGV[i]) then return position(0) end
 end
+local isNoted, loss = pcall(cjson.decode, redis.call('GET', KEYS[5]) or '')
+local isOpen, created = isNoted and not loss.isAcknowledged, 0
+for i = 5, #ARGV, 4 do
+  if isOpen and ARGV[i + 2] == '' and (ARGV[4] == '1' or cjson.decode(ARGV[i + 3]).createdAtMs > loss.atMs) then
+    created = created + 1
+  end
+end
 if ARGV[3] == '1' then redis.call('XTRIM', KEYS[2], 'MAXLEN', '~', ${KEPT_EVENTS}) end
-local first = redis.pcall('HSET', KEYS[3], ARGV[4], ARGV[7])
+local first = redis.pcall('HSET', KEYS[3], ARGV[5], ARGV[8])
 if type(first) == 'table' and first.err then return first end
-for i = 4, #ARGV, 4 do
+for i = 5, #ARGV, 4 do
   redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 3])
   redis.call('HSET', KEYS[4], ARGV[i + 1], ARGV[i])
+end
+if created > 0 then
+  loss.created = (loss.created or 0) + created
+  redis.call('SET', KEYS[5], cjson.encode(loss))
 end
 add(ARGV[2])
 return position(1)
@@ -160,7 +175,7 @@ export class RedisDirectory extends KeyDirectory {
   }
 
   override async acknowledgeLoss(): Promise<KeyLoss | null> {
-    const loss = await answered(readKeyLoss(this.#redis));
+    const { noted: loss } = await answered(readKeyCount(this.#redis));
     if (loss !== null && !loss.isAcknowledged) {
       await this.#run((client) => client.set(LOST, JSON.stringify({ ...loss, isAcknowledged: true }), 'XX'));
     }
@@ -168,14 +183,10 @@ export class RedisDirectory extends KeyDirectory {
   }
 
   /** How many keys there are, and the loss that is noted. Ids that are lost alone are restored. */
-  protected async count(): Promise<{ readonly known: number; readonly noted: KeyLoss | null }> {
-    const [, known, lost] = await Promise.all([
-      // If it fails, the next count tries again.
-      this.#restoreIds().catch(() => false),
-      this.#run((client) => client.hlen(RECORDS)),
-      this.#run((client) => client.get(LOST)),
-    ]);
-    return { known, noted: parseLoss(lost) };
+  protected async count(): Promise<KeyCount> {
+    // If it fails, the next count tries again.
+    const [, count] = await Promise.all([this.#restoreIds().catch(() => false), answered(readKeyCount(this.#redis))]);
+    return count;
   }
 
   /** Writes the ids anew that Redis has lost, from the records. Returns whether there were any. */
@@ -214,13 +225,13 @@ export class RedisDirectory extends KeyDirectory {
    * Once it resolves, the event of the changes is applied here. A commit that only ends the use of keys needs no memory (C6b: it
    * works on a full Redis). If it rejects without an answer, the changes may or may not have been made.
    */
-  protected async commit(changes: readonly KeyChange[]): Promise<Made | null> {
+  protected async commit(changes: readonly KeyChange[], isIssue: boolean): Promise<Made | null> {
     const hashes = changes.map(({ key }) => key.hash);
     const event: EventOf<'keys'> = { kind: 'keys', hashes: hashes.length > MAX_NAMED ? null : hashes };
     const text = JSON.stringify(event);
     const endsKeys = changes.every(({ key, replaces }) => replaces !== null && key.status !== 'active');
     const parts = changes.flatMap(({ key, replaces }) => [key.hash, key.keyId, replaces ?? '', serializeKey(key)]);
-    const call = { keys: [RECORDS, IDS], args: [text, endsKeys ? 1 : 0, ...parts] };
+    const call = { keys: [RECORDS, IDS, LOST], args: [text, endsKeys ? 1 : 0, isIssue ? 1 : 0, ...parts] };
     if (!endsKeys)
       return (await answered(this.#journal.run(COMMIT, text, call)))[0] === 1 ? { isConfirmed: null } : null;
     const { results, isConfirmed } = await answered(this.#journal.runConfirmed(COMMIT, text, call));
@@ -272,9 +283,15 @@ export class RedisDirectory extends KeyDirectory {
   }
 }
 
-/** The loss that a gateway has noted, acknowledged or not; null if there is none. */
-export async function readKeyLoss(redis: RedisCommands): Promise<KeyLoss | null> {
-  return parseLoss(await redis.run((client) => client.get(LOST)));
+export interface KeyCount {
+  readonly known: number;
+  /** The loss that a gateway has noted, acknowledged or not; null if there is none. */
+  readonly noted: KeyLoss | null;
+}
+
+export async function readKeyCount(redis: RedisCommands): Promise<KeyCount> {
+  const [known, lost] = await redis.run((client) => Promise.all([client.hlen(RECORDS), client.get(LOST)]));
+  return { known, noted: parseLoss(lost) };
 }
 
 /** Text that cannot be read counts as none. */

@@ -22,7 +22,7 @@ import { type ApiKey, type KeyHash, RegistryUnavailableError } from './key.ts';
 import { KeyCache } from './key-cache.ts';
 import { KeyCensus } from './key-census.ts';
 import { RedisDirectory, type RedisDirectoryOptions } from './redis-directory.ts';
-import type { KeyLookup } from './registry.ts';
+import type { KeyChange, KeyLookup, Made } from './registry.ts';
 
 const WRITE_USES_EVERY_MS = 30_000;
 /** In the witness: how many keys there are. */
@@ -105,6 +105,12 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
     return { known: this.#census.known, loss: this.#census.loss };
   }
 
+  /** Before a key is added, the keys are counted: else it could stand for one that was lost since the last count. */
+  protected override async commit(changes: readonly KeyChange[], isIssue: boolean): Promise<Made | null> {
+    if (changes.some(({ replaces }) => replaces === null)) await this.#count();
+    return super.commit(changes, isIssue);
+  }
+
   touch({ hash }: ApiKey): void {
     this.#uses.set(hash, this.clock.nowMs());
   }
@@ -159,7 +165,8 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
     const note = this.#census.count(known, noted, this.clock.nowMs());
     if (note !== undefined) await this.noteLoss(note);
     const { loss } = this.#census;
-    if (loss?.isAcknowledged === true || (loss === null && known !== knownBefore && known > 0)) this.#tellWitness();
+    const isNews = known !== knownBefore || !isDeepStrictEqual(loss, lossBefore);
+    if (isNews && (loss?.isAcknowledged === true || (loss === null && known > 0))) this.#tellWitness();
     // The answer is for the next count: a cache Redis that does not answer must hold up no count.
     else if (!this.#isWitnessHeard) void this.#askWitness();
     if (!isDeepStrictEqual(loss, lossBefore)) this.#options.onLoss();
@@ -187,7 +194,7 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
     this.#cancelWrite = this.#options.timers.after(WRITE_USES_EVERY_MS, () => {
       void this.#writeUses();
       // So often that a cache Redis which evicts what was not used for long keeps it.
-      if ((this.#census.known ?? 0) > 0 && this.#census.loss === null) this.#tellWitness();
+      if ((this.#census.known ?? 0) > 0 && this.#census.loss?.isAcknowledged !== false) this.#tellWitness();
       this.#writeUsesLater();
     });
   }

@@ -52,6 +52,7 @@ export interface KeyChange {
 interface Plan<T> {
   readonly result: T;
   readonly changes: readonly KeyChange[];
+  readonly isIssue?: boolean;
   readonly onMade?: (made: Made) => void;
 }
 
@@ -78,16 +79,16 @@ export abstract class KeyDirectory {
   abstract pages(): AsyncGenerator<readonly ApiKey[]>;
   /**
    * Compare and set: makes all changes in one step, or none and returns null if one of the records is not the one to be
-   * replaced any more, or if an id belongs to another hash.
+   * replaced any more, or if an id belongs to another hash. `isIssue`: keys that it adds were just made, so that they can't have been there before.
    */
-  protected abstract commit(changes: readonly KeyChange[]): Promise<Made | null>;
+  protected abstract commit(changes: readonly KeyChange[], isIssue: boolean): Promise<Made | null>;
 
-  /** Takes note that an operator knows of the loss of all keys; returns it as it was before, null if there is none. */
+  /** Takes note that an operator knows of a loss of keys; returns it as it was before, null if there is none. */
   async acknowledgeLoss(): Promise<KeyLoss | null> {
     return null;
   }
 
-  /** How many keys there are, as far as that is known without asking; and the loss of all of them, if they were lost. */
+  /** How many keys there are, as far as that is known without asking; and their loss, if some were lost. */
   census(): { readonly known: number | null; readonly loss: KeyLoss | null } {
     return { known: null, loss: null };
   }
@@ -107,7 +108,7 @@ export abstract class KeyDirectory {
   create(request: NewKey): Promise<IssuedKey> {
     return this.#make(async () => {
       const issued = issueKey(request, this.clock.nowMs());
-      return { result: issued, changes: [{ key: issued.key, replaces: null }] };
+      return { result: issued, changes: [{ key: issued.key, replaces: null }], isIssue: true };
     });
   }
 
@@ -133,13 +134,13 @@ export abstract class KeyDirectory {
         { key: retired, replaces: record },
         { key: successor.key, replaces: null },
       ];
-      return { result: successor, changes };
+      return { result: successor, changes, isIssue: true };
     });
   }
 
   /**
    * Stores all of the keys or none. A key that is stored already is changed if id and hash are the same, else it rejects
-   * with KeyStateError. Rejects with InvalidKeyError if there are more than 10,000. `isDryRun`: only counts, or rejects.
+   * with KeyStateError. A revoked key that is no longer so in the import is left out. Rejects with InvalidKeyError if there are more than 10,000. `isDryRun`: only counts, or rejects.
    */
   async importKeys(imported: readonly ImportedKey[], isDryRun = false): Promise<ImportedCounts> {
     if (imported.length > MAX_IMPORTED) {
@@ -162,9 +163,9 @@ export abstract class KeyDirectory {
   /** Plans the changes and makes them; plans again if another process was quicker. */
   async #make<T>(plan: () => Promise<Plan<T>>): Promise<T> {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
-      const { result, changes, onMade } = await plan();
+      const { result, changes, isIssue = false, onMade } = await plan();
       if (changes.length === 0) return result;
-      const made = await this.commit(changes);
+      const made = await this.commit(changes, isIssue);
       if (made === null) continue;
       onMade?.(made);
       return result;
@@ -182,16 +183,20 @@ function planImport(
   const byHash = new Map<KeyHash, ApiKey>([...stored].map(([hash, { key }]) => [hash, key]));
   const byId = new Map<string, ApiKey>([...byHash.values()].map((key) => [key.keyId, key]));
   const adopted = new Map<KeyHash, ApiKey>();
-  const counts = { added: 0, replaced: 0, unchanged: 0 };
+  const counts = { added: 0, replaced: 0, unchanged: 0, leftOut: 0 };
   const refusals: string[] = [];
   for (const [index, one] of imported.entries()) {
     const existing = byId.get(one.keyId) ?? byHash.get(one.hash);
-    let key: ApiKey;
+    let key: ApiKey | null;
     try {
       key = adoptKey(one, existing, nowMs);
     } catch (error) {
       if (!(error instanceof KeyStateError)) throw error;
       refusals.push(`keys[${index}]: ${error.message}`);
+      continue;
+    }
+    if (key === null) {
+      counts.leftOut += 1;
       continue;
     }
     if (isDeepStrictEqual(key, existing)) {

@@ -114,16 +114,14 @@ export const keyPageSchema = z.object({ keys: z.array(keySchema), nextCursor: te
 export const issuedKeySchema = z.object({ key: keySchema, token: text });
 export type IssuedKeyView = View<typeof issuedKeySchema>;
 
-export const importSchema = z.object({ added: number, replaced: number, unchanged: number });
-
-/** `leftOut`: its end has passed, or it is older than all that the audit keeps. */
-const importedCount = z.object({ added: number, replaced: number, unchanged: number, leftOut: number });
-export type ImportedCount = z.output<typeof importedCount>;
+/** `leftOut`: a revoked key, which stays revoked; what has ended since; what is older than all that the audit keeps. */
+export const importSchema = z.object({ added: number, replaced: number, unchanged: number, leftOut: number });
+export type ImportedCount = z.output<typeof importSchema>;
 export const stateCountsSchema = z.object({
-  keys: importedCount,
-  times: importedCount,
-  maintenance: importedCount,
-  audit: importedCount,
+  keys: importSchema,
+  times: importSchema,
+  maintenance: importSchema,
+  audit: importSchema,
 });
 export type StateCounts = View<typeof stateCountsSchema>;
 

@@ -223,7 +223,7 @@ export const ROUTES = {
     method: 'DELETE',
     path: '/api/key-loss',
     roles: KEY_CHANGERS,
-    summary: 'acknowledge that Redis lost all keys: it is no trouble any more',
+    summary: 'acknowledge that Redis lost keys: it is no trouble any more',
     answer: z.object({ lostAt: text.nullable(), keys: z.number() }),
   },
   cacheStats: {

@@ -14,6 +14,8 @@ export interface KeysReading {
   /** Why it takes no changes although it answers; null if it takes them. */
   readonly refusal: (Refusal & { readonly kind: 'full' | 'read-only' }) | null;
   readonly loss: KeyLoss | null;
+  /** How many keys there are; null if none were counted yet. */
+  readonly known: number | null;
   /** The policy by which Redis may have evicted keys; null if it evicts none, as far as is known. */
   readonly evictionPolicy: string | null;
   /** Since when it does not answer; null if it has confirmed no key before. */
@@ -39,11 +41,11 @@ export function keysState(reading: KeysReading): DependencyState {
       evictionPolicy === null
         ? ''
         : `; it has probably evicted them (maxmemory-policy ${evictionPolicy}): set noeviction there first`;
-    const detail = `${lossText(loss)}${cause}; ${LOSS_ADVICE}`;
+    const detail = `${lossText(loss, reading.known ?? 0)}${cause}; ${LOSS_ADVICE}`;
     return degraded(`keys: Redis lost ${which} of them, and consumers get 401`, detail, {
       isCritical: true,
       sinceMs: loss.atMs,
-      overMessage: 'keys: there are some again, or an operator knows of the loss',
+      overMessage: 'keys: they are back, or an operator knows of the loss',
     });
   }
   if (refusal === null) return { status: 'ok', detail: 'changes arrive' };

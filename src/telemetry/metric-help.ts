@@ -39,7 +39,7 @@ export const METRIC_HELP = {
   evalgate_http_unsent_bytes: 'Bytes of answers that clients have not taken yet.',
   evalgate_keys: 'API keys in the registry, whatever their status; none before they are counted.',
   evalgate_keys_lost:
-    'How many API keys Redis has lost, until there are keys again or an operator acknowledges it; else 0.',
+    'How many API keys that Redis has lost are still missing, until an operator acknowledges it; else 0.',
   evalgate_known_keys_refused_total: 'Requests refused with 401 although their key was good within the hour.',
   evalgate_log_lines_dropped_total:
     'Lines of the log that were dropped, because standard error did not take them: its disk is full, or nobody reads it.',

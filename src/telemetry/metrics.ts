@@ -10,6 +10,7 @@ import type { Changes } from '../cache/changes.ts';
 import type { MemoryTier } from '../cache/memory-tier.ts';
 import { UNDECRYPTABLE_REASONS } from '../cache/redis/encryption.ts';
 import type { Config } from '../config/config.ts';
+import { expectedKeys } from '../keys/key.ts';
 import type { KeyDirectory } from '../keys/registry.ts';
 import type { Connectivity } from '../redis/connectivity.ts';
 import type { Instances } from '../redis/instances.ts';
@@ -130,7 +131,7 @@ export class Metrics {
     this.#one('evalgate_keys', 'max', () => registry.census().known);
     this.#one('evalgate_keys_lost', 'max', () => {
       const { known, loss } = registry.census();
-      return loss === null || loss.isAcknowledged ? 0 : loss.keys - (known ?? 0);
+      return loss === null || loss.isAcknowledged ? 0 : expectedKeys(loss) - (known ?? 0);
     });
     this.#addRedis(redis, limits);
   }

@@ -324,7 +324,7 @@ export class RedisHealth {
       ...redis,
       connectivity: this.#connectivity.state,
       refusal: this.#refusal,
-      loss: registry.census().loss,
+      ...registry.census(),
       evictionPolicy: eviction.losesKeys,
       disconnectedAtMs: this.#hadAnswered ? this.#disconnectedAtMs : null,
       nowMs: this.#options.clock.nowMs(),

@@ -99,6 +99,19 @@ test('what has ended since is not brought back, and what was changed since is re
   expect(await view('maintenance')).toMatchObject({ active: false });
 });
 
+test('a key that was revoked since is left out, and all else is brought back', async () => {
+  const { token, revoked } = await change();
+  const { keyId } = await gateway.issue();
+  const lines = await exported();
+  await gateway.admin('DELETE', `/api/keys/${keyId}`);
+  await gateway.admin('DELETE', '/api/cache/maintenance');
+  const back = { keys: counts(0, 0, 3, 1), maintenance: counts(1) };
+  expect(await importText(lines, '--dry-run')).toMatchObject(back);
+  expect((await run(['import', '-'], lines.join('\n'))).stdout).toContain('\nLeft out: keys that were revoked since');
+  expect((await gateway.admin('GET', `/api/keys/${keyId}`)).json).toMatchObject({ key: { status: 'revoked' } });
+  expect([await statusOf(token), await statusOf(revoked)]).toEqual([200, 403]);
+});
+
 const refusalOf = async (...written: readonly string[]) => {
   const { status, stderr } = await run(['import', '-'], written.join('\n'));
   expect(status).toBe(1);
@@ -140,8 +153,9 @@ test('nothing is imported from a file with faults, which are all named', async (
     `  line 3: the end, too early or with more members; allowed: ${end} as the last line`,
   ]);
   const time = '{"kind":"time","class":"list","name":"fresh","ttl":"9s","until":null}';
-  expect((await refusalOf(head, time, key, end)).join('\n')).toMatch(
-    new RegExp(`^Nothing was imported: 1 key is refused.\n- line 3: Key ${keyId} is revoked`),
+  const twin = key.replace(/(?<="hash":")./, (digit) => (digit === '0' ? '1' : '0'));
+  expect((await refusalOf(head, time, twin, end)).join('\n')).toMatch(
+    new RegExp(`^Nothing was imported: 1 key is refused.\n- line 3: There is already a key ${keyId} with another hash`),
   );
   expect(await view('ttl')).not.toMatchObject({ classes: [{ fresh: '9s' }] });
 });

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
 import { LOSS_ADVICE, lossText } from '../../keys/key.ts';
-import { readKeyLoss } from '../../keys/redis-directory.ts';
+import { readKeyCount } from '../../keys/redis-directory.ts';
 import type { RedisLink, RedisRole } from '../../redis/connection.ts';
 import type { RedisServer } from '../../redis/open-connection.ts';
 import { channelName, trialKeys } from '../../redis/names.ts';
@@ -110,7 +110,8 @@ async function examineLink(link: RedisLink, url: string, timeoutMs: number): Pro
       clock: await readServerClock(server).catch(() => null),
     });
   }
-  const loss = role === 'state' ? await readKeyLoss(link).catch(() => null) : null;
+  const keys = role === 'state' ? await readKeyCount(link).catch(() => null) : null;
+  const loss = keys?.noted ?? null;
   // Last, because a refused write may close the connection.
   const refusal = await tryOut(link).then(() => null, redisReason);
   const topology = await checkTopology(checks, url, { kind, servers });
@@ -122,9 +123,9 @@ async function examineLink(link: RedisLink, url: string, timeoutMs: number): Pro
       ...checkServers(servers, role, { ...purpose, kind }),
       checkRefusal(checks, refusal, settingOf(role)),
       ...(role === 'state' ? [checkClocks(servers)] : []),
-      ...(loss === null || loss.isAcknowledged
+      ...(keys === null || loss === null || loss.isAcknowledged
         ? []
-        : [checksNamed('keys').fail(lossText(loss), `To go on, ${LOSS_ADVICE}.`)]),
+        : [checksNamed('keys').fail(lossText(loss, keys.known), `To go on, ${LOSS_ADVICE}.`)]),
     ],
   };
 }

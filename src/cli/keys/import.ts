@@ -14,8 +14,8 @@ export function importKeysCommand(): Command {
       'Each line is one JSON object: {"keyId", "hash", "name", "workspaceIds", "scopes"} and, if they differ from',
       'the defaults, "status", "expiresAt", "createdAt", "limits": {"perMinute", "perHour"}, "from" and "quotaId". The hash is the',
       'SHA-256 of the whole key in hexadecimal. A key that is there already, with the same id and hash, becomes what its line',
-      'says; members that the line leaves out stay as they are, so a deprecated key stays deprecated. All lines are checked',
-      'before anything is changed. If the import breaks off, repeat it: it adds nothing twice.',
+      'says; members that the line leaves out stay as they are, so a deprecated key stays deprecated. A revoked key stays',
+      'revoked: a line that says otherwise is left out. All lines are checked before anything is changed. If the import breaks off, repeat it: it adds nothing twice.',
     ].join(' '),
     examples: ['evalgate keys import keys.jsonl', 'export-keys | evalgate keys import -'],
   })
@@ -29,10 +29,12 @@ export function importKeysCommand(): Command {
           added: a.added + b.added,
           replaced: a.replaced + b.replaced,
           unchanged: a.unchanged + b.unchanged,
+          leftOut: a.leftOut + b.leftOut,
         }),
       });
-      const { added, replaced, unchanged } = result;
-      print(command, result, `Imported: ${added} new, ${replaced} replaced, ${unchanged} unchanged.`);
+      const { added, replaced, unchanged, leftOut } = result;
+      const revoked = leftOut === 0 ? '' : ` Left out, because they are revoked: ${leftOut}.`;
+      print(command, result, `Imported: ${added} new, ${replaced} replaced, ${unchanged} unchanged.${revoked}`);
     });
 }
 

@@ -246,7 +246,7 @@ function rotateCommand(): Command {
 function acknowledgeLossCommand(): Command {
   return adminCommand({
     name: 'acknowledge-loss',
-    summary: 'acknowledge that Redis lost all keys: gateways report it no longer',
+    summary: 'acknowledge that Redis lost keys: gateways report it no longer',
     details: 'It brings no key back: `import` does.',
     examples: ['evalgate keys acknowledge-loss'],
   }).action(async (_options, command: Command) => {

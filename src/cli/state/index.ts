@@ -62,7 +62,7 @@ function importCommand(): Command {
     name: 'import',
     summary: 'add an exported state to what is there',
     details: [
-      'All lines are checked before anything is changed. What is there already is replaced; a revoked key stays revoked. A time or',
+      'All lines are checked before anything is changed. What is there already is replaced; a revoked key stays revoked: it is left out. A time or',
       'a maintenance whose end has passed is not brought back. If the import breaks off, repeat it: it adds nothing twice.',
     ].join(' '),
     examples: ['evalgate state import state.jsonl --dry-run', 'evalgate state import - < state.jsonl'],
@@ -102,7 +102,11 @@ function countsText(at: string, isDryRun: boolean, counts: StateCounts): string 
   return [
     `${isDryRun ? 'Nothing was changed. An import would bring' : 'Imported'} the state of ${at}:`,
     columns([['', 'new', 'replaced', 'unchanged', 'left out'], ...rows]),
-    ...(isAnyLeftOut ? ['Left out: what has ended since, and audit entries older than those that are kept.'] : []),
+    ...(isAnyLeftOut
+      ? [
+          'Left out: keys that were revoked since, what has ended since, and audit entries older than those that are kept.',
+        ]
+      : []),
   ].join('\n');
 }
 

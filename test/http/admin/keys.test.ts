@@ -301,9 +301,9 @@ describe('POST /api/keys/import', () => {
       quotaId: 'shared',
     };
     const first = await importKeys(IMPORTED, whole);
-    expect([first.status, first.json]).toEqual([200, { added: 2, replaced: 0, unchanged: 0 }]);
+    expect([first.status, first.json]).toEqual([200, { added: 2, replaced: 0, unchanged: 0, leftOut: 0 }]);
     const again = await importKeys({ ...IMPORTED, limits: { perHour: 7 } }, whole);
-    expect([again.status, again.json]).toEqual([200, { added: 0, replaced: 1, unchanged: 1 }]);
+    expect([again.status, again.json]).toEqual([200, { added: 0, replaced: 1, unchanged: 1, leftOut: 0 }]);
     const alike = { name: 'Legacy', workspaceIds: [WORKSPACE_A], scopes: ['calls.read'], lastUsedAt: null };
     expect((await call('GET', '/api/keys')).json).toEqual({
       nextCursor: null,
@@ -417,10 +417,10 @@ describe('POST /api/keys/import', () => {
     const changes = { status: 'deprecated', perMinute: 7, expiresAt: '2099-01-01T00:00:00.000Z' };
     await call('PATCH', `/api/keys/${IMPORTED.keyId}`, changes);
     const changed = await call('GET', `/api/keys/${IMPORTED.keyId}`);
-    expect((await importKeys(IMPORTED)).json).toEqual({ added: 0, replaced: 0, unchanged: 1 });
+    expect((await importKeys(IMPORTED)).json).toEqual({ added: 0, replaced: 0, unchanged: 1, leftOut: 0 });
     expect((await call('GET', `/api/keys/${IMPORTED.keyId}`)).json).toEqual(changed.json);
     const rest = { ...IMPORTED, status: 'active', expiresAt: null, limits: null };
-    expect((await importKeys(rest)).json).toEqual({ added: 0, replaced: 1, unchanged: 0 });
+    expect((await importKeys(rest)).json).toEqual({ added: 0, replaced: 1, unchanged: 0, leftOut: 0 });
   });
 
   test('a large import is one audit entry of bounded size', async () => {
@@ -429,7 +429,7 @@ describe('POST /api/keys/import', () => {
       keyId: `k${index}`,
       hash: hashToken(String(index)),
     }));
-    expect((await importKeys(...keys)).json).toEqual({ added: 150, replaced: 0, unchanged: 0 });
+    expect((await importKeys(...keys)).json).toEqual({ added: 150, replaced: 0, unchanged: 0, leftOut: 0 });
     expect(await auditOf(gateway)).toMatchObject([{ to: { keyIds: keys.slice(0, 100).map(({ keyId }) => keyId) } }]);
   });
 });

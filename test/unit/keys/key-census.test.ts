@@ -7,8 +7,10 @@ const lossOf = (keys: number, left: number, isAcknowledged = false, atMs = 7): K
   atMs,
   keys,
   left,
+  created: 0,
   isAcknowledged,
 });
+const createdSince = (created: number, keys: number, left: number): KeyLoss => ({ ...lossOf(keys, left), created });
 
 type Count = readonly [known: number, noted: KeyLoss | null];
 
@@ -52,6 +54,15 @@ test.each<[string, readonly Count[], KeyLoss | null, KeyLoss | null | undefined]
   ],
   ['a loss that another process has noted', [[0, lossOf(4, 0, false, 3)]], lossOf(4, 0, false, 3), undefined],
   [
+    'a loss that another process has noted, which remembers fewer keys',
+    [
+      [5, null],
+      [1, createdSince(1, 3, 0)],
+    ],
+    createdSince(1, 4, 0),
+    createdSince(1, 4, 0),
+  ],
+  [
     'the note is lost too',
     [
       [2, null],
@@ -82,21 +93,49 @@ test.each<[string, readonly Count[], KeyLoss | null, KeyLoss | null | undefined]
     undefined,
   ],
   [
-    'there are keys again after the loss of all',
+    'as many are created as were lost of all',
     [
       [2, null],
       [0, null],
-      [1, lossOf(2, 0)],
+      [2, createdSince(2, 2, 0)],
+    ],
+    createdSince(2, 2, 0),
+    undefined,
+  ],
+  [
+    'as many are created as were lost of some, in the eyes of a later process',
+    [[5, createdSince(2, 5, 3)]],
+    createdSince(2, 5, 3),
+    undefined,
+  ],
+  [
+    'all are back beside those that were created',
+    [
+      [2, null],
+      [0, null],
+      [1, createdSince(1, 2, 0)],
+      [3, createdSince(1, 2, 0)],
     ],
     null,
     null,
   ],
   [
-    'keys again, and another process was quicker to notice',
+    'those that were created are lost too, with the note',
     [
       [2, null],
       [0, null],
-      [1, null],
+      [1, createdSince(1, 2, 0)],
+      [0, null],
+    ],
+    lossOf(3, 0),
+    lossOf(3, 0),
+  ],
+  [
+    'all are back, and another process was quicker to notice',
+    [
+      [2, null],
+      [0, null],
+      [2, null],
     ],
     null,
     undefined,
@@ -118,8 +157,8 @@ test.each<[string, readonly Count[], KeyLoss | null, KeyLoss | null | undefined]
       [0, null],
       [1, lossOf(2, 0, true)],
     ],
-    null,
-    null,
+    lossOf(2, 0, true),
+    undefined,
   ],
   [
     'some acknowledged, and then a new key',
