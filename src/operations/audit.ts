@@ -50,13 +50,17 @@ return redis.call('LLEN', KEYS[1])
 `,
 );
 
-/** ARGV: the newest entry and their number as they were read, then what takes the place of all, newest first. */
+/**
+ * ARGV: the newest entry and their number as they were read, then what takes the place of all, newest first. The old ones go
+ * last: if Redis refuses a command half-way, none is lost. The first LTRIM removes nothing; it makes a full Redis run all of it.
+ */
 const REPLACE = defineScript(
   'replaceAudit',
   `
 if (redis.call('LINDEX', KEYS[1], 0) or '') ~= ARGV[1] or redis.call('LLEN', KEYS[1]) ~= tonumber(ARGV[2]) then return 0 end
-redis.call('DEL', KEYS[1])
+redis.call('LTRIM', KEYS[1], 0, -1)
 for i = 3, #ARGV do redis.call('RPUSH', KEYS[1], ARGV[i]) end
+redis.call('LTRIM', KEYS[1], ARGV[2], -1)
 return 1
 `,
 );

@@ -16,6 +16,7 @@ const redis = await forFile(startRedis());
 const raw = await connectWhenUp(redis.url);
 afterAll(() => raw.disconnect());
 const link = await forFile(new RedisLink({ url: redis.url, role: 'state' }));
+await new Promise<void>((resolve) => void link.onUp(resolve));
 beforeEach(async () => {
   await redis.flush();
   await raw.hset(HEAD, { history: 'of-0.3', sequence: 0 });
