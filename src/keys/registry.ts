@@ -112,7 +112,10 @@ export abstract class KeyDirectory {
     });
   }
 
-  /** The key before and after the change; null if there is no such key. Rejects with KeyStateError as `editKey` throws it. */
+  /**
+   * The key before and after the change; null if there is no such key. A revocation or deprecation that is repeated is written
+   * again, so that a replica can confirm it now. Rejects with KeyStateError as `editKey` throws it.
+   */
   async edit(keyId: string, edit: KeyEdit): Promise<EditedKey | null> {
     let isConfirmed: boolean | null = null;
     const onMade = (made: Made): void => {
@@ -120,7 +123,8 @@ export abstract class KeyDirectory {
     };
     const edited = await this.#change(keyId, ({ key: before, record }) => {
       const after = editKey(before, edit);
-      const changes = after === before ? [] : [{ key: after, replaces: record }];
+      const isEndedAgain = edit.status === before.status && edit.status !== 'active';
+      const changes = after === before && !isEndedAgain ? [] : [{ key: after, replaces: record }];
       return { result: { before, after }, changes, onMade };
     });
     return edited === null ? null : { ...edited, isConfirmed };

@@ -1,5 +1,6 @@
 /** C8: keys while Redis is frozen, gone or deaf, and when it is back. */
 import { connect } from 'node:net';
+import { z } from 'zod';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { hashToken, newToken } from '../../src/keys/token.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
@@ -226,6 +227,7 @@ test('ids of keys that Redis alone has lost are written anew, also by a revocati
 });
 
 const UNCONFIRMED = /No replica of Redis has confirmed it: a failover now may undo it/;
+const warningOf = ({ json }: { json: unknown }) => z.object({ warning: z.string() }).parse(json).warning;
 
 test.skipIf(!isOneServer)(
   'a revocation that no replica has confirmed says so to whoever made it, in the log and in the audit',
@@ -249,7 +251,16 @@ test.skipIf(!isOneServer)(
     const { status, stdout } = await runCli(['keys', 'revoke', replicated.keyId, '--admin', gateway.adminUrl]);
     expect([status, stdout]).toEqual([0, expect.stringMatching(UNCONFIRMED)]);
     expect(gateway.logLines.join('')).toMatch(UNCONFIRMED);
-    expect((await auditOf(gateway))[0]).toMatchObject({ action: 'key.revoke', to });
+    const audited = await auditOf(gateway);
+    expect(audited[0]).toMatchObject({ action: 'key.revoke', to });
+    const repeated = await gateway.admin('DELETE', `/api/keys/${replicated.keyId}`);
+    expect(warningOf(repeated)).toMatch(UNCONFIRMED);
+    const other = `/api/keys/${(await gateway.issue()).keyId}`;
+    for (let time = 0; time < 2; time += 1) {
+      expect(warningOf(await gateway.admin('PATCH', other, { status: 'deprecated' }))).toMatch(UNCONFIRMED);
+    }
+    // Repeated, they change nothing.
+    expect((await auditOf(gateway)).filter(({ action }) => action === 'key.revoke')).toHaveLength(2);
     expect(await use(gateway, replicated.token)).toBe(403);
   },
 );

@@ -196,7 +196,7 @@ describe('the keys that a gateway knows', () => {
     await importAt(a, foreign(known, 'old-0'));
     expect([await use(b, known), await use(b, unknown)]).toEqual([200, 401]);
     const keys = tokens.map((token, i) => ({ ...foreign(token, `old-${i}`), status: 'deprecated' }));
-    expect((await importAt(a, ...keys)).json).toEqual({ added: 1000, replaced: 1, unchanged: 0 });
+    expect((await importAt(a, ...keys)).json).toEqual({ added: 1000, replaced: 1, unchanged: 0, leftOut: 0 });
     for (const token of [known, unknown, tokens.at(-1) ?? '']) {
       await vi.waitFor(async () => expect(await use(b, token)).toBe(403), WITHIN);
     }
