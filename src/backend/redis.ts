@@ -13,6 +13,7 @@ import { CacheNames } from '../redis/names.ts';
 import { closeLinks, type Links, openLinks, reconnectLinks } from '../redis/links.ts';
 import { redisCommandHook } from '../telemetry/hooks.ts';
 import { Eviction } from '../telemetry/eviction.ts';
+import { HistoryLoss } from '../telemetry/history-loss.ts';
 import type { Reporting } from '../telemetry/open.ts';
 import { RedisHealth, type Siblings, type TrackedRedis } from '../telemetry/redis-health.ts';
 import { logFailovers, warnOfOtherStores, warnOfRedis } from '../telemetry/redis-warnings.ts';
@@ -46,9 +47,6 @@ export interface SharedRedis extends Links {
 
 /** How long a start waits for a Redis that neither answers nor refuses. */
 const OPEN_WITHIN_MS = 1000;
-const STATE_LOST =
-  'Redis has lost what the gateways keep there: it was emptied, or an old copy was restored. Keys, limits and TTLs are what it holds now; every cached answer counts as purged. Restore its data, or bring the keys back with `evalgate state import`.';
-
 /** `url`: the state Redis. Throws a StartError for an address that is none. */
 export function openSharedRedis(context: BackendContext, url: string, about: InstanceInfo): SharedRedis {
   const { config, readFile, store, siblings, reporting, timers } = context;
@@ -61,7 +59,8 @@ export function openSharedRedis(context: BackendContext, url: string, about: Ins
   const health = new RedisHealth({ ...reporting, isOne, siblings });
   const instances = new Instances({ link: state, about, atLeast: config.server.workers });
   warnOfOtherStores({ instances, store, logger, timers });
-  const journal = new RedisJournal({ link: state, clock, timers, onLost: () => logger.error(STATE_LOST) });
+  const historyLoss = new HistoryLoss(reporting);
+  const journal = new RedisJournal({ link: state, clock, timers, onLost: () => historyLoss.note() });
   const isOldThere = (): boolean => instances.list().some(({ usesJournal }) => !usesJournal);
   const clearCache = (): Promise<void> => unlinkCopiesOf03(cache, new CacheNames(store));
   const bridge = new Bridge03({ journal, link: state, isOldThere, clearCache, clock, timers });
@@ -89,6 +88,7 @@ export function openSharedRedis(context: BackendContext, url: string, about: Ins
         registry,
         protection,
         eviction,
+        historyLoss,
         links: [state, cache],
         processes: () => instances.count(),
         clockAheadMs: () => instances.clockAheadMs,

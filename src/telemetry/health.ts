@@ -4,8 +4,9 @@
  * out). The log has one line when a dependency goes down and one when it is back.
  *
  * The text in `/readyz` is the `detail` of each check: of the store in store-health.ts, of settings, capacity and maintenance
- * in dependencies.ts, of answers in consumers.ts, of Redis and quota in redis-health.ts and of keys in key-health.ts (with words of
- * redis/refusal.ts), of workers in readiness.ts, which decides ready or not. admin/app.ts renders it.
+ * in dependencies.ts, of answers in consumers.ts, of Redis and quota in redis-health.ts, of history in history-loss.ts, of eviction
+ * in eviction.ts and of keys in key-health.ts (with words of redis/refusal.ts), of workers in readiness.ts, which decides ready or
+ * not. admin/app.ts renders it.
  */
 import type { Clock } from '../time/clock.ts';
 import type { Logger } from '../log/logger.ts';

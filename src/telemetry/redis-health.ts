@@ -12,6 +12,7 @@ import { replyCode } from '../redis/errors.ts';
 import { readRedisMemory, type RedisMemory } from '../redis/memory.ts';
 import type { Refusal } from '../redis/refusal.ts';
 import { degraded, type DependencyState, type Health } from './health.ts';
+import type { HistoryLoss } from './history-loss.ts';
 import type { Eviction } from './eviction.ts';
 import { keysState } from './key-health.ts';
 import { systemCode } from '../log/error.ts';
@@ -56,6 +57,7 @@ export interface TrackedRedis {
   /** Knows whether keys were lost. */
   readonly registry: Pick<KeyDirectory, 'census'>;
   readonly eviction: Pick<Eviction, 'state' | 'losesKeys'>;
+  readonly historyLoss: Pick<HistoryLoss, 'state'>;
   /** How cached records are protected there. */
   readonly protection: () => string;
   /** Whether there are demo keys, which are in memory and let in whatever Redis does. */
@@ -191,6 +193,8 @@ export class RedisHealth {
     const heardAgain = 'keys: changes arrive again';
     health.add({ name: 'keys', okMessage: heardAgain, check: () => this.#checkKeys(redis) });
     const evictsNothing = 'Redis evicts nothing any more';
+    const isLongAgo = 'the loss of what operators had set is an hour ago';
+    health.add({ name: 'history', okMessage: isLongAgo, check: () => redis.historyLoss.state() });
     health.add({ name: 'eviction', okMessage: evictsNothing, check: () => redis.eviction.state() });
   }
 

@@ -274,8 +274,8 @@ describe('export', () => {
     const there = ['--admin', other.adminUrl];
     const load = () => runJson(['keys', 'import', '-', ...there], { stdin: stdout });
     expect(await runJson(['keys', 'export', ...there])).toEqual({ keys: [] });
-    expect(await load()).toEqual({ added: 3, replaced: 0, unchanged: 0 });
-    expect(await load()).toEqual({ added: 0, replaced: 0, unchanged: 3 });
+    expect(await load()).toEqual({ added: 3, replaced: 0, unchanged: 0, leftOut: 0 });
+    expect(await load()).toEqual({ added: 0, replaced: 0, unchanged: 3, leftOut: 0 });
     expect(await runJson(['keys', 'list', ...there])).toEqual(await document(['list']));
     const lines = stdout.trimEnd().split('\n');
     expect(await document(['export'])).toEqual({ keys: lines.map((line): unknown => JSON.parse(line)) });
@@ -300,7 +300,12 @@ describe('import', () => {
     const text = `\u{FEFF}${JSON.stringify(lines[0])}\r\n\n${JSON.stringify(lines[1])}\n`;
     const file = fileOf(text);
     expect((await keys(['import', file])).stdout).toBe('Imported: 2 new, 0 replaced, 0 unchanged.\n');
-    expect(await document(['import', '-'], { stdin: text })).toEqual({ added: 0, replaced: 0, unchanged: 2 });
+    expect(await document(['import', '-'], { stdin: text })).toEqual({
+      added: 0,
+      replaced: 0,
+      unchanged: 2,
+      leftOut: 0,
+    });
     expect([await statusOf('nine'), await statusOf('eight')]).toEqual([200, 403]);
   });
 

@@ -357,6 +357,20 @@ test('a Redis that comes back empty is reported: all keys are gone', async () =>
   expect(lines()).toHaveLength(1);
 });
 
+test('a Redis that lost only what operators had set is reported for an hour', async () => {
+  await start();
+  expect(await detailOf('history')).toBe('purges and settings are as they were recorded');
+  await gateway.admin('PUT', '/api/cache/maintenance', { for: '3h' });
+  await become({ maintenance: 'degraded' });
+  await withClient(redis.url, (client) => client.del('evalgate:{keys}:state'));
+  await become({ history: 'degraded', maintenance: 'ok', keys: 'ok' });
+  expect(await detailOf('history')).toMatch(
+    /^Redis lost purges and settings at 12:00: times and maintenance are what it holds now, .*; reported until 13:00$/,
+  );
+  gateway.clock.advance(3_600_000);
+  await become({ history: 'ok' });
+});
+
 test('two uses of Redis are distinguished if they are two, and are one if they are one', async () => {
   await start({ REDIS_CACHE_URL: `${redis.url}/1` });
   const started = logOf(gateway, 'started');

@@ -17,6 +17,7 @@ const TRACKED = {
   hasDemoKeys: false,
   registry: { census: () => ({ known: null, loss: null }) },
   eviction: { state: () => ({ status: 'ok', detail: '' }) as const, losesKeys: null },
+  historyLoss: { state: () => ({ status: 'ok', detail: '' }) as const },
 };
 
 function start(): { readonly redis: RedisHealth; readonly words: () => readonly string[] } {
