@@ -53,7 +53,7 @@ const count = z.coerce.number().int().nonnegative().catch(0);
 
 export interface RollbackGuardOptions {
   readonly cache: Pick<RedisLink, 'run' | 'kind' | 'db' | 'onUp' | 'onChange'>;
-  readonly journal: Pick<Journal, 'append' | 'on' | 'onSnapshot'>;
+  readonly journal: Pick<Journal, 'append' | 'on' | 'onSnapshot' | 'catchUp'>;
   /** Whether the cache is in the state Redis itself: then there is nothing to compare. */
   readonly isOne: boolean;
   readonly store: string;
@@ -89,6 +89,7 @@ export class RollbackGuard {
       // Nothing is required by a state Redis that has lost them; the copies of its old history count as purged.
       journal.onSnapshot(({ endings }) => {
         this.#required = endings;
+        doubt();
       }),
       cache.onUp(doubt),
       cache.onChange(doubt),
@@ -118,6 +119,7 @@ export class RollbackGuard {
   async #compare(isCurrent: () => boolean): Promise<void> {
     const { cache, journal, onRolledBack } = this.#options;
     const sentAtMs = this.#nowMs();
+    const isInDoubt = this.#provenAtMs === Number.NEGATIVE_INFINITY;
     // As it is now: what is counted meanwhile may be here before the answers are.
     const required = this.#required;
     const found = await Promise.all(this.#keys.map((key) => cache.run((client) => client.get(key))));
@@ -129,6 +131,8 @@ export class RollbackGuard {
       await Promise.all(raised);
       onRolledBack();
     }
+    // Another process may have noticed it first, and raised the counts: its event was in the journal before.
+    else if (isInDoubt) await journal.catchUp();
     if (isCurrent()) this.#provenAtMs = sentAtMs;
   }
 
