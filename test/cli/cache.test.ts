@@ -185,7 +185,7 @@ describe('stats', () => {
     );
     expect([heading, classes]).toEqual([
       ['Reads by outcome'],
-      'CLASS READS HIT STALE ON_ERROR CHANGED COLLAPSED MISS FAILED HIT_RATIO STORE_CALLS EARLY CALLS/READ ENTRIES BYTES'
+      'CLASS READS HIT STALE ON_ERROR CHANGED COLLAPSED MISS FAILED HIT_RATIO STORE_CALLS EARLY CALLS/READ UNANNOUNCED ENTRIES BYTES'
         .split(' ')
         .map((name) => name.replace('_', ' ')),
     ]);
@@ -203,6 +203,7 @@ describe('stats', () => {
       '1',
       '0',
       '0.50',
+      '-',
       '1',
     ]);
     expect(cellsOf(stdout)).toContainEqual([
@@ -218,6 +219,7 @@ describe('stats', () => {
       '-',
       '0',
       '0',
+      '-',
       '-',
       '0',
       '0 B',
