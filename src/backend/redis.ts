@@ -47,6 +47,7 @@ export interface SharedRedis extends Links {
 
 /** How long a start waits for a Redis that neither answers nor refuses. */
 const OPEN_WITHIN_MS = 1000;
+
 /** `url`: the state Redis. Throws a StartError for an address that is none. */
 export function openSharedRedis(context: BackendContext, url: string, about: InstanceInfo): SharedRedis {
   const { config, readFile, store, siblings, reporting, timers } = context;

@@ -20,6 +20,7 @@ const HOUR_MS = 3_600_000;
 /** What is looked at: the last minute, or five if there were too few requests in it. */
 const MINUTE_MS = 60_000;
 const MINUTES_MS = 300_000;
+const IN_MINUTES = 'in the last 5 minutes';
 /** Fewer requests say nothing. */
 const MIN_REQUESTS = 20;
 /** A finding holds until there was none for so long. */
@@ -205,15 +206,15 @@ export class ConsumerHealth {
     const nowMs = this.#clock.nowMs();
     const [minute, minutes] = [this.#sum(nowMs - MINUTE_MS, nowMs), this.#sum(nowMs - MINUTES_MS, nowMs)];
     const isBusy = minute.requests >= MIN_REQUESTS;
-    const recent = isBusy ? minute : minutes;
+    const [recent, lately] = isBusy ? [minute, 'in the last minute'] : [minutes, IN_MINUTES];
     const fromMs = nowMs - (isBusy ? MINUTE_MS : MINUTES_MS);
     const before = this.#sum(fromMs - HOUR_MS, fromMs);
     if (recent.requests < MIN_REQUESTS) return null;
-    const failures = failuresOf(recent, before);
+    const failures = failuresOf(recent, before, lately);
     const texts = [
       ...failures.texts,
       ...this.#slownessOf(minutes),
-      ...slowerThanBefore(recent, before),
+      ...slowerThanBefore(recent, before, lately),
       ...leftOutOf(minutes),
     ];
     return texts.length === 0 ? null : { isCritical: failures.isCritical, text: texts.join('; ') };
@@ -240,12 +241,13 @@ export class ConsumerHealth {
   #slownessOf({ requests, failed, hits, slowHits, misses, slowMisses }: Counts): readonly string[] {
     const { hitP99Ms, missP99Ms, availability } = this.#objectives;
     const texts: string[] = [];
-    if (burnsFast(slowHits, hits)) texts.push(`${shareText(slowHits, hits)} of hits take over ${hitP99Ms} ms`);
+    if (burnsFast(slowHits, hits))
+      texts.push(`${shareText(slowHits, hits)} of hits ${IN_MINUTES} take over ${hitP99Ms} ms`);
     if (burnsFast(slowMisses, misses))
-      texts.push(`${shareText(slowMisses, misses)} of misses take over ${missP99Ms} ms`);
+      texts.push(`${shareText(slowMisses, misses)} of misses ${IN_MINUTES} take over ${missP99Ms} ms`);
     if (burnsFast(failed, requests, 1 - availability)) {
       texts.push(
-        `${shareText(failed, requests)} of requests fail; ${Number((100 * availability).toFixed(3))} % are to be served`,
+        `${shareText(failed, requests)} of requests ${IN_MINUTES} fail; ${Number((100 * availability).toFixed(3))} % are to be served`,
       );
     }
     return texts;
@@ -256,6 +258,7 @@ export class ConsumerHealth {
 function failuresOf(
   recent: Counts,
   before: Counts,
+  lately: string,
 ): { readonly isCritical: boolean; readonly texts: readonly string[] } {
   const names: Failure[] = ['unauthorized', 'forbidden', 'limited', 'failed'];
   const isKnown = before.requests >= MIN_REQUESTS;
@@ -271,24 +274,26 @@ function failuresOf(
   const shown = isCritical ? outage.filter((name) => recent[name] > 0) : jumps;
   const texts = shown.map((name) => {
     const earlier = isKnown ? `, ${shareText(before[name], before.requests)} in the hour before` : '';
-    return `${shareText(recent[name], recent.requests)} of answers are ${FAILURES[name]}${earlier}`;
+    return `${shareText(recent[name], recent.requests)} of answers ${lately} are ${FAILURES[name]}${earlier}`;
   });
   return { isCritical, texts };
 }
 
 /** Readers wait for the store much longer than before, objectives or not. */
-function slowerThanBefore(recent: Counts, before: Counts): readonly string[] {
+function slowerThanBefore(recent: Counts, before: Counts, lately: string): readonly string[] {
   if (recent.misses < MIN_REQUESTS || before.misses < MIN_REQUESTS) return [];
   const [nowMs, beforeMs] = [recent.missMs / recent.misses, before.missMs / before.misses];
   if (nowMs < SLOWER.times * beforeMs || nowMs - beforeMs < SLOWER.byMs) return [];
   const times = Math.round(nowMs / Math.max(1, beforeMs));
-  return [`misses take ${Math.round(nowMs)} ms, ${times} times as long as in the hour before`];
+  return [`misses ${lately} take ${Math.round(nowMs)} ms, ${times} times as long as in the hour before`];
 }
 
 /** The alert EvalgateStoreManyRecordsLeftOut has the same share. */
 function leftOutOf({ records, leftOut }: Counts): readonly string[] {
   if (leftOut < JUMP.requests || leftOut / records < JUMP.share) return [];
-  return [`${shareText(leftOut, records)} of the records in lists are left out, because they are malformed`];
+  return [
+    `${shareText(leftOut, records)} of the records in lists ${IN_MINUTES} are left out, because they are malformed`,
+  ];
 }
 
 /** Whether an objective is missed so often that its budget is soon used up. */

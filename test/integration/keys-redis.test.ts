@@ -247,9 +247,7 @@ test('a key that is lost with the data of Redis was good: its 401 names it, and 
     // A stranger's key was never good.
     await use(a, newToken());
   }
-  expect((await readinessOf(a)).of('answers')?.detail).toContain(
-    'of answers are 401 for keys that were good within the hour',
-  );
+  expect((await readinessOf(a)).of('answers')?.detail).toContain('are 401 for keys that were good within the hour');
   const refused = a.logLines.filter((line) => line.includes('"status":401') && line.includes(keyId));
   expect(refused.length).toBeGreaterThanOrEqual(20);
   expect(await metricOf(a, 'evalgate_known_keys_refused_total')).toBe(refused.length);

@@ -37,7 +37,7 @@ test('a store that became slow shows, below the objective too, and is over a min
   expect(await answersOf(gateway)).toMatchObject({
     status: 'degraded',
     severity: 'warning',
-    detail: 'misses take 340 ms, 17 times as long as in the hour before',
+    detail: 'misses in the last minute take 340 ms, 17 times as long as in the hour before',
   });
   expect(linesOf(gateway).filter(({ msg }) => msg === 'consumers are served worse')).toHaveLength(1);
   gateway.clock.advance(60_000);
@@ -50,7 +50,10 @@ test('a store that became slow shows, below the objective too, and is over a min
 test('misses beyond the objective show without an hour before', async () => {
   const gateway = await startUpstreamGateway();
   await readCalls(gateway, 'slow', 1500);
-  expect(await answersOf(gateway)).toMatchObject({ severity: 'warning', detail: '100 % of misses take over 1000 ms' });
+  expect(await answersOf(gateway)).toMatchObject({
+    severity: 'warning',
+    detail: '100 % of misses in the last 5 minutes take over 1000 ms',
+  });
   const samples = ['requests_total', 'missed_total', 'budget_ratio'].map((name) =>
     gateway.metric(`evalgate_objective_${name}{objective="missP99"}`),
   );
@@ -65,7 +68,9 @@ test('everything failing is critical; /readyz stays 200', async () => {
   for (let i = 0; i < 30; i += 1) await gateway.read(`gone_${i}`);
   const answers = await answersOf(gateway);
   expect(answers).toMatchObject({ status: 'degraded', severity: 'critical' });
-  expect(answers.detail).toMatch(/^nearly all requests fail: 100 % of answers are 5xx, 0 % in the hour before/);
+  expect(answers.detail).toMatch(
+    /^nearly all requests fail: 100 % of answers in the last minute are 5xx, 0 % in the hour before/,
+  );
   expect((await gateway.admin('GET', '/readyz')).status).toBe(200);
 });
 
@@ -87,7 +92,7 @@ test('a share of records that are left out of lists is a warning, as in the aler
     .poll(() => answersOf(gateway))
     .toMatchObject({
       severity: 'warning',
-      detail: '10 % of the records in lists are left out, because they are malformed',
+      detail: '10 % of the records in lists in the last 5 minutes are left out, because they are malformed',
     });
 });
 
@@ -107,7 +112,7 @@ test('a jump of refusals is a warning; what was so for an hour is none, nor is a
   await mix(20);
   expect(await answersOf(gateway)).toMatchObject({
     severity: 'warning',
-    detail: '33 % of answers are 403, 0 % in the hour before',
+    detail: '33 % of answers in the last minute are 403, 0 % in the hour before',
   });
   gateway.clock.advance(200_000);
   await mix(20);
