@@ -43,16 +43,17 @@ function purge(of: Reader): Promise<unknown> {
 
 describe('Redis answers, but its messages may not arrive', () => {
   test('what another process stores is noticed: reads look in Redis although there is a copy in memory', async () => {
-    const channels = (rule: string) =>
-      atEach(world.redis ?? { servers: [] }, (client) => client.call('ACL', 'SETUSER', 'default', rule));
-    await channels('resetchannels');
+    const atRedis = (...command: readonly [string, ...string[]]) =>
+      atEach(world.redis ?? { servers: [] }, (client) => client.call(...command));
+    await atRedis('ACL', 'SETUSER', 'default', '-subscribe');
+    await atRedis('CLIENT', 'KILL', 'TYPE', 'pubsub');
     await untilSays('its messages do not arrive');
     world.clock.advance(20 * 60 * SECOND);
     putSubject(world.store, reader.subject, { title: 'Renamed' });
     await reader.ask(world.there);
     await world.eventually(async () => expect((await reader.ask(world.there)).text).toContain('Renamed'));
     expect((await reader.ask()).text).toContain('Renamed');
-    await channels('allchannels');
+    await atRedis('ACL', 'SETUSER', 'default', '+subscribe');
     await untilWell();
     expect(reader.calls()).toBe(2);
   });
