@@ -5,8 +5,15 @@ import { EVENT_CHANGES, EVENT_KINDS } from '../changes/events.ts';
 import { type FeedPage, FeedUnavailableError } from '../changes/feed.ts';
 import { publicId, timestampSchema, toTimestamp } from '../domain/evaluation.ts';
 import { RedisTimeoutError } from '../redis/errors.ts';
-import { asksForForeign, givenCursor, strictInteger, strictQuery, strictUuid } from './parameters.ts';
-import { ErrorText, forbidden, Problem, refuse } from './problem.ts';
+import {
+  asksForForeign,
+  givenCursor,
+  strictInteger,
+  strictQuery,
+  strictUuid,
+  WORKSPACE_FORBIDDEN,
+} from './parameters.ts';
+import { ErrorText, Problem, refuse } from './problem.ts';
 import { Representation, respondWith } from './respond.ts';
 import { parseQuery, route } from './route.ts';
 import { apiKeyOf, type Route } from './state.ts';
@@ -46,7 +53,6 @@ const changesPageSchema = z
   })
   .meta({ id: 'ChangesPage' });
 
-const WORKSPACE_FORBIDDEN = forbidden('workspace_forbidden', "workspaceId is not among the key's");
 const CURSOR_INVALID = new Problem(
   'cursor_invalid',
   new ErrorText('The query parameter after must be the cursor of an earlier answer. To begin, leave it out.'),

@@ -6,7 +6,7 @@
 import type { oas31 } from 'zod-openapi';
 import { ID_LENGTH, ID_PATTERN, UUID_PATTERN } from '../domain/vocabulary.ts';
 import { EXAMPLE_EVALUATION_ID, EXAMPLE_SCORECARD_ID, EXAMPLE_WORKSPACE_ID } from './openapi/examples.ts';
-import { ErrorText, notFound, Problem } from './problem.ts';
+import { ErrorText, forbidden, notFound, Problem } from './problem.ts';
 import type { RequestInput } from './state.ts';
 
 const UUID = { type: 'string', format: 'uuid' } as const;
@@ -187,6 +187,9 @@ export function strictUuid(name: string, description: string): Parameter<string 
     return { fault: `The query parameter ${name} must be a UUID${butGiven(text)}.` };
   });
 }
+
+/** The refusal of a query that `asksForForeign`. */
+export const WORKSPACE_FORBIDDEN = forbidden('workspace_forbidden', "workspaceId is not among the key's");
 
 /** Whether the query asks for a workspace, by that parameter, which is none of the reader's. */
 export function asksForForeign(

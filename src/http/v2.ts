@@ -17,8 +17,9 @@ import {
   strictQuery,
   strictText,
   strictUuid,
+  WORKSPACE_FORBIDDEN,
 } from './parameters.ts';
-import { ErrorText, forbidden, Problem } from './problem.ts';
+import { ErrorText, Problem } from './problem.ts';
 import {
   type ListRequest,
   listRequest,
@@ -68,7 +69,6 @@ const maxChars = strictInteger(
 const raw = flag('raw', 'Exact slices of the stored transcript instead of the parsed turns.');
 const TRANSCRIPT_PARAMETERS = [page, segmentsPerPage, maxChars, raw];
 
-const WORKSPACE_FORBIDDEN = forbidden('workspace_forbidden', "workspaceId is not among the key's");
 const NO_PARAMETERS = 'It takes no query parameters; any is refused with 400.';
 const callId = pathId('callId', 'The call.');
 

@@ -172,10 +172,10 @@ function differenceOf({ before, after, isConfirmed }: EditedKey): Pick<AuditedCh
   const [from, to] = [auditedKey(before), auditedKey(after)];
   const changed = Object.keys(from).filter((name) => !isDeepStrictEqual(from[name], to[name]));
   if (changed.length === 0) return null;
-  const only = (members: Readonly<Record<string, unknown>>) =>
+  const changedOf = (members: Readonly<Record<string, unknown>>) =>
     Object.fromEntries(changed.map((name) => [name, members[name]]));
   const unconfirmed = isConfirmed === false ? { replicas: 'none has confirmed it' } : {};
-  return { from: only(from), to: { ...only(to), ...unconfirmed } };
+  return { from: changedOf(from), to: { ...changedOf(to), ...unconfirmed } };
 }
 
 /** A key or an edit as it was asked for, if it is not known whether it was made. */

@@ -59,7 +59,7 @@ const PATHS = { v1: ['/v1/key', '/v1/workspaces/{workspaceId}/reports'], v2: ['/
 
 const NOT_MODIFIED = { description: 'The copy that `If-None-Match` names still holds. There is no body.' } as const;
 const coded: Headers = { 'Content-Encoding': headerReference('Content-Encoding') };
-/** Of an answer that is made anew each time. */
+/** The headers of an answer that is made anew each time. */
 const validated: Headers = { ETag: headerReference('ETag'), 'Cache-Control': headerReference('Cache-Control') };
 const validatedHeaders: Headers = { ...validated, ...coded };
 const readHeaders: Headers = { ...cachingHeaders, ...coded };
