@@ -16,7 +16,7 @@ export interface Mark {
   readonly hard: number;
   /** The last one that the store has announced. */
   readonly announced: number;
-  /** Of an evaluation: when the newest answer was requested that has shown a change, Unix milliseconds. */
+  /** When the newest answer was requested that has shown a change of an evaluation, Unix milliseconds. */
   readonly shownAtMs: number | null;
   /** The journal did not take a change that was found here, Unix milliseconds. */
   readonly foundHereAtMs: number | null;

@@ -53,7 +53,7 @@ interface Compared extends Judgement {
   readonly isFirst: boolean;
 }
 
-/** Of the changes of an announcement, each with some questions to Redis: reads have their turn between them. */
+/** How many changes of an announcement are looked up in Redis at once: reads have their turn between them. */
 const LOOKED_UP_AT_ONCE = 50;
 /** Unstable calls that are remembered by name. */
 const MAX_UNSTABLE = 1000;

@@ -27,7 +27,7 @@ const LENGTH = 16;
 /** What has not changed is noted again after so long, so that it is not forgotten before its parts. */
 const NOTE_EVERY_MS = 3_600_000;
 
-/** Of the fields of both surfaces, without those that may be another at each read: avatar, share and the addresses of links. */
+/** A digest of the fields of both surfaces, without those that may differ at each read: avatar, share, addresses of links. */
 export function digestOf(record: EvaluationRecord): string {
   const call = toCall(record);
   const links = call.crm_objects.map(({ id, name, type }) => [id, name, type]);

@@ -228,7 +228,7 @@ export class PurgeTable {
   }
 }
 
-/** Of no journal: every copy that has it counts as purged. */
+/** The position in no journal: every copy that has it counts as purged. */
 const NO_POSITION: Position = { history: '', sequence: 0 };
 
 const ANYTHING_PURGED: Pick<PurgeLog, 'since'> = { since: () => 'hard' };

@@ -8,7 +8,7 @@ import { isFailureAwaited, write, writeJson } from './output.ts';
 import { messageOf } from '../log/error.ts';
 import { type CommandName, SUMMARIES } from './summaries.ts';
 
-/** Of the checkout or the package. */
+/** The root of the checkout or the package. */
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 /** Each is loaded only when it is run. */

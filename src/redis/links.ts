@@ -11,9 +11,9 @@ export interface Links {
 }
 
 export interface Addresses {
-  /** Of the state Redis. */
+  /** The address of the state Redis. */
   readonly url: string;
-  /** Of the cache Redis; null if the state Redis has both roles. */
+  /** The address of the cache Redis; null if the state Redis has both roles. */
   readonly cacheUrl: string | null;
   /** Reads the files that an address names, as they were when the configuration was read. */
   readonly readFile: (path: string) => string;

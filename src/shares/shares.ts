@@ -120,7 +120,7 @@ export interface Turn<H = string> {
   readonly holder: H;
   readonly amount?: number;
   readonly priority?: Priority;
-  /** Of one holder and priority, what is worth more goes first; it may change while it waits. */
+  /** Within one holder and priority, what is worth more goes first; it may change while it waits. */
   readonly worth?: () => number;
   /** How long it may wait; without it as long as it takes. With 0 it has its turn at once or not at all. */
   readonly waitMs?: number;
@@ -271,7 +271,7 @@ export class FairQueue<H = string> {
     const longest = background ?? this.#longest('awaited');
     if (longest === undefined || (priority === 'background' && dropped === 'awaited')) return false;
     const all = [...longest[dropped]];
-    // Of those that are worth the same, the one that waited longest; of awaited ones the last, which would be served last.
+    // The one that waited longest of those worth the same; the last of awaited ones, which would be served last.
     const least = all.toSorted((one, other) => one.worth() - other.worth())[0];
     const one = dropped === 'background' ? least : all.at(-1);
     const isWorthMore = longest === line && one !== undefined && worth > one.worth();

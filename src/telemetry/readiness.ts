@@ -71,7 +71,7 @@ export class OwnReadiness {
     return this.#status === 'draining';
   }
 
-  /** Of this process; with `workers`, of the whole gateway. */
+  /** The readiness of this process; with `workers`, that of the whole gateway. */
   now(workers: WorkersHealth | null = null): Readiness {
     const own = { status: this.#status, dependencies: this.#health.list() };
     return readinessOf({ ...own, workers, hasRedisAnswered: this.#redis?.hasAnswered ?? true });

@@ -101,7 +101,7 @@ export class JsonLists {
     const parent = this.#places.at(-1);
     const key = parent === undefined || parent.isList ? (parent?.key ?? '') : this.#scanner.key;
     const path = pathOf(parent, key);
-    // Of several readings of the same words only the best counts, and of two languages of a line the first.
+    // The best of several readings of the same words counts, and the first of two languages of a line.
     const isOther = parent !== undefined && parent.isList && parent.count > 0 && ALTERNATIVES.has(plainKey(parent.key));
     if (parent !== undefined) parent.count += 1;
     let list: JsonList | null = null;

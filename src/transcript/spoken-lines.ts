@@ -67,7 +67,7 @@ class TurnReader {
   readonly #head = new LineHead();
   readonly #likely = new RememberedNames(looksLikeName);
   readonly #witnesses = new RememberedNames(looksLikeWitness);
-  /** Of the line below, for names and times on lines of their own. */
+  /** The head of the line below, if names and times have lines of their own. */
   readonly #below = new LineHead();
   readonly #isNumbered: boolean;
   readonly #contentStart: number;

@@ -17,7 +17,7 @@ const MAX_UNKNOWN_TURNS = 3;
 /** Chapters are minutes apart; those who talk with one another are not. */
 const LONG_GAP_SECONDS = 60;
 const CHAPTER_GAP_SECONDS = 30;
-/** Nobody talks as slowly. */
+/** Speech is never as slow. */
 const MIN_UNITS_PER_SECOND = 0.25;
 /** The same for what may be an agenda. */
 const TITLE_GAP_SECONDS = 10;

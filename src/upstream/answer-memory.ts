@@ -39,7 +39,7 @@ interface Used {
 }
 
 type Room = FairQueue<string | undefined>;
-/** Of an answer of that many bytes. */
+/** The room for an answer of that many bytes. */
 type RoomFor = (bytes: number) => Room;
 
 export class AnswerMemory {

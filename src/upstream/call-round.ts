@@ -32,7 +32,7 @@ export interface Timing {
 
 /** What happens under one limit. */
 export interface Round extends Timing {
-  /** Of all calls that ended since it began: how many each key had. */
+  /** How many of the calls that ended since it began each key had. */
   readonly ended: Map<string | undefined, number>;
   /** The keys that had calls in the round before. */
   readonly keysBefore: ReadonlySet<string | undefined>;
@@ -48,7 +48,7 @@ export interface Round extends Timing {
 const HANGING_SHARE = 0.1;
 const HANGING_SHARE_AT_FIRST = 0.5;
 const HANGING_AFTER_CALLS = 8;
-/** Of a store that fails so often by chance, failures are no sign. */
+/** If a store fails so often by chance, its failures are no sign. */
 const CHANCE_SHARE = 0.05;
 
 export function newTiming(wanted: number): Timing {

@@ -131,7 +131,7 @@ export class ConcurrencyLimit {
   /** For how long nothing has stood against it. */
   #growingMs = 0;
   #loweredFrom = Number.POSITIVE_INFINITY;
-  /** Of the last rounds. */
+  /** How slow calls were in each of the last rounds. */
   #slow: readonly number[] = [];
   /** Where it was, and how slow calls were, when they began to be slow; null while they are not. */
   #slowSince: { readonly value: number; readonly slowness: number } | null = null;

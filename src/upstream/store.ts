@@ -25,7 +25,7 @@ export interface FetchOptions {
   readonly timeoutMs?: number;
   /** No reader waits for the answer: calls that a reader waits for go first. */
   readonly isBackground?: boolean;
-  /** Of a call in the background: it is made only if its turn comes at once. */
+  /** The call is in the background: it is made only if its turn comes at once. */
   readonly isEarly?: boolean;
   /**
    * How many readers gain by it: of calls of one key, those with more go first. They wait for the answer, or, in the

@@ -38,7 +38,7 @@ export interface SharedTierContext {
   /** Names the store whose answers are cached, in letters and digits: answers of another store are kept apart. */
   readonly store: string;
   readonly instances: Instances;
-  /** Of this process: older copies are dropped from it when another process stores something newer. */
+  /** This process's memory: older copies are dropped from it when another process stores something newer. */
   readonly memory: MemoryTier;
   readonly ttl: TtlPolicy;
   readonly purges: PurgeLog;
