@@ -73,7 +73,7 @@ export async function findStore(
 export function openStore(context: StoreContext): Store {
   const { upstream, target, shared, hooks, maintenance, refreshToken, clock, timers } = context;
   const { url, token, isConfigured } = target;
-  const answerMemory = new AnswerMemory(upstream.answerMemoryBytes ?? defaultAnswerBytes(), timers);
+  const answerMemory = new AnswerMemory(upstream.answerMemoryBytes ?? defaultAnswerBytes(), { clock, timers });
   const ofClient = { baseUrl: url, token, memory: answerMemory, clock, refreshToken, hooks: hooks.store };
   const client = new StoreClient({ ...upstream, ...ofClient });
   // Innermost, so that a call that waited for its turn is stopped too.

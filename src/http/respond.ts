@@ -12,6 +12,7 @@ import Negotiator from 'negotiator';
 import type { CacheRead, ReadOutcome } from '../cache/reader.ts';
 import { hashOf } from '../server/static-file.ts';
 import { FairQueue } from '../shares/shares.ts';
+import { systemClock } from '../time/clock.ts';
 import { systemTimers } from '../time/timers.ts';
 import { type Headers, type Problem, problemBody, problemOf } from './problem.ts';
 import type { Answer, Context, Middleware, PublicAppOptions } from './state.ts';
@@ -45,7 +46,10 @@ const compressors: Readonly<Record<Coding, (bytes: Buffer) => Promise<Buffer>>> 
 /** From so many bytes on, compressing a body takes a core for milliseconds, and megabytes of memory. */
 const LARGE_BYTES = 256 * 1024;
 /** One at a time, in a fair turn per API key: so they leave cores to the event loop, and memory to the rest. */
-const large = new FairQueue({ capacity: 1, reservePercent: 0, maxWaiting: Infinity }, { timers: systemTimers });
+const large = new FairQueue(
+  { capacity: 1, reservePercent: 0, maxWaiting: Infinity },
+  { clock: systemClock, timers: systemTimers },
+);
 
 function compress(bytes: Buffer, coding: Coding, holder: string): Promise<Buffer> {
   if (bytes.length < LARGE_BYTES) return compressors[coding](bytes);

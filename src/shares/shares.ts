@@ -4,7 +4,7 @@
  * - `Shares`: who holds how much, who may have more, and who gives up first.
  * - `FairQueue`: the same with a queue: whose turn it is, and whose place a full queue gives to another.
  *
- * Both hold state, and do no I/O; timers are handed in. Nothing of another folder is imported.
+ * Both hold state, and do no I/O; clock and timers are handed in. Nothing of another folder is imported.
  */
 
 export interface ShareLimits {
@@ -133,6 +133,8 @@ export interface QueueLimits extends ShareLimits {
 }
 
 export interface QueueParts {
+  /** Only `nowMicros`, which is never set back. */
+  readonly clock: { nowMicros(): number };
   /** Calls `run` once after that time, unless the returned function is called first. */
   readonly timers: { after(delayMs: number, run: () => void): () => void };
   /** Asked right before each grant: false if it must wait, and then `serve` is called once it need not. */
@@ -152,8 +154,9 @@ interface Line<H> extends Readonly<Record<Priority, Set<Waiting>>> {
 }
 
 /**
- * - The next turn is that of the holder who has least; among equals, of the one that was served longest ago: nobody's
- *   waiting readers keep others from their renewals.
+ * - The next turn is that of the holder who has least; among equals, of the one that has used least of late, else of the one
+ *   that was served longest ago. So one whose turns are long has fewer, and nobody's waiting readers keep others from their
+ *   renewals.
  * - Of one holder, what is awaited goes before what is not, and what is worth more before what is worth less; but every tenth
  *   turn is one in the background, if any waits.
  * - A full queue drops what is worth least in the background, else the last one, of the holder that has most of it waiting.
@@ -164,14 +167,16 @@ export class FairQueue<H = string> {
   #maxWaiting: number;
   readonly #timers: QueueParts['timers'];
   readonly #mayGrant: () => boolean;
+  readonly #used: Used<H>;
   /** Holders that have something or wait; the one that was served last is last. */
   readonly #lines = new Map<H, Line<H>>();
   #waiting = 0;
   /** Turns in a row. */
   #awaitedTurns = 0;
 
-  constructor(limits: QueueLimits, { timers, mayGrant = () => true }: QueueParts) {
+  constructor(limits: QueueLimits, { clock, timers, mayGrant = () => true }: QueueParts) {
     this.#shares = new Shares(limits);
+    this.#used = new Used(clock);
     this.#maxWaiting = limits.maxWaiting;
     this.#timers = timers;
     this.#mayGrant = mayGrant;
@@ -295,10 +300,15 @@ export class FairQueue<H = string> {
     for (const line of this.#lines.values()) {
       const first = firstOf(line, priorities);
       if (first === undefined || !this.#shares.isWithinShare(line.holder, first.first.amount)) continue;
-      if (next === undefined || this.#shares.of(line.holder) < this.#shares.of(next.line.holder))
-        next = { line, ...first };
+      if (next === undefined || this.#goesBefore(line.holder, next.line.holder)) next = { line, ...first };
     }
     return next;
+  }
+
+  /** Whether the one, who was served after the other, goes first all the same. */
+  #goesBefore(one: H, other: H): boolean {
+    const [held, othersHeld] = [this.#shares.of(one), this.#shares.of(other)];
+    return held < othersHeld || (held === othersHeld && this.#used.of(one) < this.#used.of(other));
   }
 
   #grant(line: Line<H>, amount: number, priority: Priority): Release {
@@ -307,7 +317,9 @@ export class FairQueue<H = string> {
     this.#shares.take(holder, amount);
     this.#lines.delete(holder);
     this.#lines.set(holder, line);
+    const stopUsing = this.#used.begin(holder, amount);
     return () => {
+      stopUsing();
       this.#shares.giveBack(holder, amount);
       this.#forgetIfIdle(line);
       this.serve();
@@ -316,6 +328,50 @@ export class FairQueue<H = string> {
 
   #forgetIfIdle({ holder, awaited, background }: Line<H>): void {
     if (this.#shares.of(holder) + awaited.size + background.size === 0) this.#lines.delete(holder);
+  }
+}
+
+/** Half of what was used so long ago is forgotten. */
+const HALF_LIFE_MS = 10_000;
+/** Less is as good as none, and is forgotten whole. */
+const NONE = 1;
+
+/** How much each holder has used of late: amounts, times the milliseconds for which they were held. */
+class Used<H> {
+  readonly #clock: QueueParts['clock'];
+  /** As of that time; who used something last is last. */
+  readonly #amounts = new Map<H, { readonly amount: number; readonly atMs: number }>();
+
+  constructor(clock: QueueParts['clock']) {
+    this.#clock = clock;
+  }
+
+  of(holder: H): number {
+    const used = this.#amounts.get(holder);
+    return used === undefined ? 0 : used.amount * 2 ** ((used.atMs - this.#nowMs()) / HALF_LIFE_MS);
+  }
+
+  /** Returns what ends it. */
+  begin(holder: H, amount: number): () => void {
+    const sinceMs = this.#nowMs();
+    return () => {
+      const atMs = this.#nowMs();
+      const before = this.of(holder);
+      this.#amounts.delete(holder);
+      this.#amounts.set(holder, { amount: before + amount * (atMs - sinceMs), atMs });
+      this.#forgetOldest();
+    };
+  }
+
+  #forgetOldest(): void {
+    for (const holder of this.#amounts.keys()) {
+      if (this.of(holder) >= NONE) return;
+      this.#amounts.delete(holder);
+    }
+  }
+
+  #nowMs(): number {
+    return this.#clock.nowMicros() / 1000;
   }
 }
 

@@ -9,8 +9,7 @@
  * the memory tier holds is counted there only, also while it is rendered anew.
  */
 import { getHeapStatistics } from 'node:v8';
-import { FairQueue, type Release, RESERVE_PERCENT } from '../shares/shares.ts';
-import type { Timers } from '../time/timers.ts';
+import { FairQueue, type QueueParts, type Release, RESERVE_PERCENT } from '../shares/shares.ts';
 import { StoreError } from './store-error.ts';
 
 /** A part of the heap's limit. Answers under way fill a third of the heap then, and leave room for the cache and the rest. */
@@ -46,10 +45,10 @@ export class AnswerMemory {
   readonly #rooms: readonly [medium: Room, large: Room];
   readonly #used = new Map<object, Used>();
 
-  constructor(maxBytes: number, timers: Timers) {
+  constructor(maxBytes: number, parts: QueueParts) {
     const mediumBytes = Math.floor((maxBytes * RESERVE_PERCENT) / 100);
     const room = (capacity: number): Room =>
-      new FairQueue({ capacity, reservePercent: RESERVE_PERCENT, maxWaiting: Number.POSITIVE_INFINITY }, { timers });
+      new FairQueue({ capacity, reservePercent: RESERVE_PERCENT, maxWaiting: Number.POSITIVE_INFINITY }, parts);
     this.#rooms = [room(mediumBytes), room(maxBytes - mediumBytes)];
   }
 

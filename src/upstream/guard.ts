@@ -102,7 +102,7 @@ export class Guard {
     this.#send = send;
     this.#options = options;
     this.#hooks = hooks;
-    this.#queue = new RequestQueue(limits, timers);
+    this.#queue = new RequestQueue(limits, { clock, timers });
     this.#circuits = new Circuits(limits.breakerPercent);
     this.#limit = limits.adaptive ? new ConcurrencyLimit(limits.maxConnections, clock) : null;
     this.#lastLimit = limits.maxConnections;

@@ -2,8 +2,7 @@
  * Which calls to the store are sent, and when: a bounded number in flight, which may change, at a bounded rate. The others wait
  * in a queue that is fair to API keys (shares.ts), so that one busy key does not take the store from the rest.
  */
-import { FairQueue, type Release } from '../shares/shares.ts';
-import type { Timers } from '../time/timers.ts';
+import { FairQueue, type QueueParts, type Release } from '../shares/shares.ts';
 import type { CallRate } from './call-rate.ts';
 
 /**
@@ -45,13 +44,13 @@ export class RequestQueue {
   #rate: CallRate | null = null;
   #isWaitingForRate = false;
 
-  constructor(limits: QueueLimits, timers: Timers) {
+  constructor(limits: QueueLimits, parts: Pick<QueueParts, 'clock' | 'timers'>) {
     this.#limits = limits;
     const { maxConnections, maxQueue, reservePercent } = limits;
     // With a limit of 2, too, one key leaves one call to the others; 0 % is for a gateway that has only one.
     const leastReserve = reservePercent === 0 ? 0 : 1;
     const shares = { capacity: maxConnections, maxWaiting: maxQueue, reservePercent, leastReserve };
-    this.#queue = new FairQueue(shares, { timers, mayGrant: () => this.#takeFromRate() });
+    this.#queue = new FairQueue(shares, { ...parts, mayGrant: () => this.#takeFromRate() });
   }
 
   load(): { readonly inFlight: number; readonly queued: number } {

@@ -5,6 +5,8 @@ import { expect, test } from 'vitest';
 import { FairQueue, type Refusal, type Release, Shares } from '../../src/shares/shares.ts';
 
 const timers = { after: () => () => {} };
+let nowMs = 0;
+const clock = { nowMicros: () => nowMs * 1000 };
 
 interface Asked {
   readonly keyId: string;
@@ -31,7 +33,7 @@ class World {
 
   constructor(limits: Limits) {
     this.limits = limits;
-    this.queue = new FairQueue(limits, { timers });
+    this.queue = new FairQueue(limits, { clock, timers });
   }
 
   async acquire(keyId: string, isBackground = false, amount = 1): Promise<Asked> {
@@ -185,7 +187,7 @@ test('one that is larger than all there is goes alone, and a key that waits for 
 });
 
 test('work is done in turn, one at a time, and fails as it fails', async () => {
-  const queue = new FairQueue({ capacity: 1, maxWaiting: 9, reservePercent: 0 }, { timers });
+  const queue = new FairQueue({ capacity: 1, maxWaiting: 9, reservePercent: 0 }, { clock, timers });
   const begun: string[] = [];
   const gate = Promise.withResolvers<void>();
   const work = (name: string) => async (): Promise<void> => {
@@ -242,7 +244,7 @@ test('every tenth turn is a renewal', async () => {
 });
 
 test('the renewals of often-read records go first, and those of others are dropped first', async () => {
-  const queue = new FairQueue({ capacity: 1, maxWaiting: 2, reservePercent: 0 }, { timers });
+  const queue = new FairQueue({ capacity: 1, maxWaiting: 2, reservePercent: 0 }, { clock, timers });
   const done: string[] = [];
   const renew = async (name: string, worth: number, waitMs?: number): Promise<void> => {
     const turn = {
@@ -264,7 +266,7 @@ test('the renewals of often-read records go first, and those of others are dropp
 });
 
 test('what more readers wait for goes first, also if they have come later', async () => {
-  const queue = new FairQueue({ capacity: 1, maxWaiting: 9, reservePercent: 0 }, { timers });
+  const queue = new FairQueue({ capacity: 1, maxWaiting: 9, reservePercent: 0 }, { clock, timers });
   const readers = new Map([
     ['first', 1],
     ['second', 1],
@@ -336,4 +338,35 @@ test('shares: nobody takes the last fifth, a newcomer finds it, and the largest 
   expect([shares.admits('quiet'), shares.admits('new'), shares.largest()]).toEqual([false, false, 'busy']);
   shares.giveBack('busy', 8);
   expect([shares.total, shares.of('busy'), shares.largest()]).toEqual([2, 0, 'quiet']);
+});
+
+test('among equals the one goes first that has used least of late', async () => {
+  const world = new World({ capacity: 1, maxWaiting: 99, reservePercent: 0 });
+  const order: string[] = [];
+  const useFor: Record<string, number> = { long: 700, short: 10 };
+  await world.acquire('long');
+  for (let n = 0; n < 12; n += 1) {
+    await world.acquire('long');
+    await world.acquire('short');
+  }
+  while (world.inFlight().length > 0) {
+    const [call] = world.inFlight();
+    order.push(call?.keyId ?? '');
+    nowMs += useFor[call?.keyId ?? ''] ?? 0;
+    await world.release(call);
+  }
+  expect(order.slice(0, 13)).toEqual(['long', ...Array.from({ length: 12 }, () => 'short')]);
+  expect(order).toHaveLength(25);
+});
+
+test('that somebody has used more is forgotten after a while', async () => {
+  const world = new World({ capacity: 1, maxWaiting: 99, reservePercent: 0 });
+  const used = await world.acquire('long');
+  nowMs += 700;
+  await world.release(used);
+  nowMs += 200_000;
+  const busy = await world.acquire('other');
+  const [first, second] = [await world.acquire('long'), await world.acquire('new')];
+  await world.release(busy);
+  expect([typeof first.permit, second.permit]).toEqual(['function', null]);
 });

@@ -3,6 +3,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import type { Config } from '../../config/config.ts';
 import { formatDuration } from '../../time/duration.ts';
+import { systemClock } from '../../time/clock.ts';
 import { systemTimers } from '../../time/timers.ts';
 import { AnswerMemory } from '../../upstream/answer-memory.ts';
 import { StoreClient } from '../../upstream/client.ts';
@@ -37,7 +38,7 @@ export class StoreReader {
       ...settings,
       baseUrl: url,
       maxConnections: lanes,
-      memory: new AnswerMemory(lanes * maxResponseBytes, systemTimers),
+      memory: new AnswerMemory(lanes * maxResponseBytes, { clock: systemClock, timers: systemTimers }),
       hooks: { onCall: ({ durationMs }) => this.#tookMs.push(durationMs) },
     });
   }

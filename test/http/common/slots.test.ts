@@ -1,6 +1,7 @@
 /** S2: how many requests are under way at a time, and that no key takes the place of the others. */
 import { describe, expect, test, vi } from 'vitest';
 import { Slots } from '../../../src/http/slots.ts';
+import { systemClock } from '../../../src/time/clock.ts';
 import { systemTimers } from '../../../src/time/timers.ts';
 import { AnswerMemory } from '../../../src/upstream/answer-memory.ts';
 import { metricOf } from '../../support/admin.ts';
@@ -60,7 +61,7 @@ function statuses(replies: readonly Reply[]): readonly number[] {
   return replies.map(({ status }) => status);
 }
 
-const memory = new AnswerMemory(1, systemTimers);
+const memory = new AnswerMemory(1, { clock: systemClock, timers: systemTimers });
 
 describe('slots', () => {
   test('of one address, and of one key, are at most four fifths', () => {
