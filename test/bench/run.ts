@@ -7,6 +7,7 @@ import { describeMachine } from '../prove/machine.ts';
 import { Bench } from './gateway/bench.ts';
 import type { Case, CaseResult, Table } from './gateway/case.ts';
 import { answers } from './gateway/cases/answers.ts';
+import { earlier } from './gateway/cases/earlier.ts';
 import { hotList } from './gateway/cases/hot-list.ts';
 import { growth } from './gateway/cases/growth.ts';
 import { codings, singles } from './gateway/cases/hot-reads.ts';
@@ -25,6 +26,7 @@ const CASES: Readonly<Record<string, Case>> = {
   singles,
   codings,
   miss,
+  earlier,
   'over-limit': overLimit,
   latency,
   memory,

@@ -21,7 +21,7 @@ const GIVE_UP_MS = 30_000;
 const BYTE_EVERY_MS = 1000;
 
 export interface Target {
-  /** The whole address; `{n}` is another number in each request. */
+  /** The whole address; `{n}` is another number in each request, of twelve digits. */
   readonly url: string;
   readonly key: string;
   /** Names what it is for, to find its samples. */
@@ -141,7 +141,7 @@ export class Load {
 }
 
 export interface BenchRequest {
-  /** With the query; `{n}` is another number in each request, and none that was there before. */
+  /** With the query; `{n}` is another number in each request, of twelve digits, and none that was there before. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -182,12 +182,16 @@ interface Running {
 
 const agent = new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY });
 const loads = new Map<number, Running>();
-const runId = Date.now() % 1_000_000_000;
-let numbers = 0;
+/** Later processes begin with higher ones. */
+let lastNumber = (Date.now() % 1_000_000_000) * 1000;
+
+function digitsOf(number: number): string {
+  return String(number).padStart(12, '0');
+}
 
 function sample({ url, key, tag = '', headers }: Target, dueMs: number): Promise<Sample> {
   const lateMs = performance.now() - dueMs;
-  const address = url.replace('{n}', () => `${runId}${(numbers += 1)}`);
+  const address = url.replace('{n}', () => digitsOf((lastNumber += 1)));
   const none = { status: 0, cacheStatus: '', ageSeconds: null, id: null, title: null };
   return new Promise((resolve) => {
     const settle = (how: Omit<Sample, 'tag' | 'url' | 'atMs' | 'tookMs' | 'lateMs'>): void => {
@@ -292,7 +296,7 @@ async function runClosedLoop(options: ClosedLoop): Promise<object> {
       path,
       headers,
       ...(path.includes('{n}') && {
-        setupRequest: (request) => ({ ...request, path: path.replace('{n}', () => String(next++)) }),
+        setupRequest: (request) => ({ ...request, path: path.replace('{n}', () => digitsOf(next++)) }),
       }),
     })),
   });

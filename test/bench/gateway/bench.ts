@@ -10,6 +10,8 @@ import { type NodePeer, type PeerOptions, startPeer } from './node-peers.ts';
 import { OTHER_CORE } from './processes.ts';
 import type { Server } from './server.ts';
 
+const REDIS = { config: [`server_cpulist ${OTHER_CORE}`] };
+
 export class Bench {
   readonly redis: TestRedis;
   readonly store: Store;
@@ -26,13 +28,20 @@ export class Bench {
   }
 
   static async open(effort: Effort): Promise<Bench> {
-    const redis = await startRedis({ config: [`server_cpulist ${OTHER_CORE}`] });
+    const redis = await startRedis(REDIS);
     const folder = await mkdtemp(join(tmpdir(), 'evalgate-bench-bodies-'));
     return new Bench(redis, await startStore(), folder, effort);
   }
 
-  async evalgate(options: Omit<EvalgateOptions, 'redisUrl' | 'store'> = {}): Promise<Evalgate> {
+  async evalgate(options: Partial<Omit<EvalgateOptions, 'store'>> = {}): Promise<Evalgate> {
     return this.keep(await startEvalgate({ redisUrl: this.redis.url, store: this.store, ...options }));
+  }
+
+  /** One more, for a server that shares none with others. */
+  async startRedis(): Promise<TestRedis> {
+    const redis = await startRedis(REDIS);
+    this.keep({ stop: () => redis.close() });
+    return redis;
   }
 
   async peer(kind: NodePeer, options: PeerOptions): Promise<Server> {

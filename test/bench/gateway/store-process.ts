@@ -1,6 +1,6 @@
 /**
  * The store behind the gateway that is measured, in a process of its own: lists, single evaluations and a long transcript.
- * Any other id has an evaluation too, so that a miss can be had without end. Prints {"port": N}.
+ * Any other id has an evaluation too, and any scorecard's list holds some, so that a miss can be had without end. Prints {"port": N}.
  */
 import { anEvaluation, aTranscript, WORKSPACE_A } from '../../support/records.ts';
 import { createStoreServer, sendJson } from '../../support/store-server.ts';
@@ -28,6 +28,13 @@ store.put({
 store.override(/\/evaluations\/any_\d+$/, (request, response) => {
   const id = /any_\d+$/.exec(request.url ?? '')?.[0] ?? 'any_0';
   sendJson(request, response, anEvaluation({ _id: id }));
+});
+store.override(/\/evaluations$/, (request, response) => {
+  const { searchParams } = new URL(request.url ?? '', store.url);
+  const [offset, limit] = [Number(searchParams.get('offset')), Number(searchParams.get('limit'))];
+  const scorecard = Number(searchParams.get('scorecardId')?.slice(-12) ?? 0);
+  const first = (scorecard + offset) % (EVALUATIONS - limit);
+  sendJson(request, response, { items: evaluations.slice(first, first + limit), total: EVALUATIONS });
 });
 const port = Number(new URL(store.url).port);
 process.stdout.write(`${JSON.stringify({ port, token: store.token })}\n`);

@@ -59,7 +59,7 @@ export async function loadByWrk(url: string, { requests, connections, seconds, f
 async function probe(url: string, number: number, request: BenchRequest | undefined): Promise<number> {
   if (request === undefined) throw new Error('there is nothing to send');
   const { path, headers } = request;
-  const sent = get(new URL(path.replace('{n}', String(number)), url), { headers, agent: false });
+  const sent = get(new URL(path.replace('{n}', String(number).padStart(12, '0')), url), { headers, agent: false });
   const [response] = z.tuple([z.instanceof(IncomingMessage)]).parse(await once(sent, 'response'));
   response.resume();
   return response.statusCode ?? 0;
@@ -82,7 +82,7 @@ end
 function request()
   count = count + 1
   local one = made[count % #made + 1]
-  return ${isNumbered ? "(one:gsub('{n}', count, 1))" : 'one'}
+  return ${isNumbered ? "(one:gsub('{n}', string.format('%012d', count), 1))" : 'one'}
 end
 function done(summary, latency)
   local errors = summary.errors
