@@ -151,12 +151,14 @@ interface Waiting {
 /** One holder's place in the queue. Those that wait are in order of arrival. */
 interface Line<H> extends Readonly<Record<Priority, Set<Waiting>>> {
   readonly holder: H;
+  /** Amounts, times the milliseconds for which they were held. It begins with what the holder had used that was served last. */
+  used: number;
 }
 
 /**
- * - The next turn is that of the holder who has least; among equals, of the one that has used least of late, else of the one
- *   that was served longest ago. So one whose turns are long has fewer, and nobody's waiting readers keep others from their
- *   renewals.
+ * - The next turn is that of the holder who has least; among equals, of the one that has used least, else of the one that was
+ *   served longest ago. So one whose turns are long has fewer of them, and nobody's waiting readers keep others from their
+ *   renewals. Nothing is saved up by a holder that does not wait (start-time fair queueing).
  * - Of one holder, what is awaited goes before what is not, and what is worth more before what is worth less; but every tenth
  *   turn is one in the background, if any waits.
  * - A full queue drops what is worth least in the background, else the last one, of the holder that has most of it waiting.
@@ -165,18 +167,20 @@ interface Line<H> extends Readonly<Record<Priority, Set<Waiting>>> {
 export class FairQueue<H = string> {
   readonly #shares: Shares<H>;
   #maxWaiting: number;
+  readonly #clock: QueueParts['clock'];
   readonly #timers: QueueParts['timers'];
   readonly #mayGrant: () => boolean;
-  readonly #used: Used<H>;
   /** Holders that have something or wait; the one that was served last is last. */
   readonly #lines = new Map<H, Line<H>>();
   #waiting = 0;
+  /** What the holder that was served last had used by then. */
+  #used = 0;
   /** Turns in a row. */
   #awaitedTurns = 0;
 
   constructor(limits: QueueLimits, { clock, timers, mayGrant = () => true }: QueueParts) {
     this.#shares = new Shares(limits);
-    this.#used = new Used(clock);
+    this.#clock = clock;
     this.#maxWaiting = limits.maxWaiting;
     this.#timers = timers;
     this.#mayGrant = mayGrant;
@@ -197,7 +201,8 @@ export class FairQueue<H = string> {
   /** Resolves as soon as it is decided; never rejects. */
   async acquire(turn: Turn<H>): Promise<Release | Refusal> {
     const { holder, amount = 1, priority = 'awaited', worth = () => 0, waitMs, signal } = turn;
-    const line = this.#lines.get(holder) ?? newLine(holder);
+    const line = this.#lineOf(holder);
+    if (firstOf(line, PRIORITIES) === undefined) line.used = Math.max(line.used, this.#used);
     // Those that wait while this one may go wait for the gate, or for more than their holders may have.
     const isFirst = firstOf(line, PRIORITIES) === undefined && this.#next(PRIORITIES) === undefined;
     const mayGo = isFirst && this.#shares.hasRoom(amount) && this.#shares.isWithinShare(holder, amount);
@@ -233,7 +238,7 @@ export class FairQueue<H = string> {
 
   /** Takes it at once, whatever the limits: it is there already. */
   take(holder: H, amount: number): Release {
-    return this.#grant(this.#lines.get(holder) ?? newLine(holder), amount, 'awaited');
+    return this.#grant(this.#lineOf(holder), amount, 'awaited');
   }
 
   /** Does the work once its turn has come. Rejects as the work does, and with an Error if the turn is refused. */
@@ -300,15 +305,15 @@ export class FairQueue<H = string> {
     for (const line of this.#lines.values()) {
       const first = firstOf(line, priorities);
       if (first === undefined || !this.#shares.isWithinShare(line.holder, first.first.amount)) continue;
-      if (next === undefined || this.#goesBefore(line.holder, next.line.holder)) next = { line, ...first };
+      if (next === undefined || this.#goesBefore(line, next.line)) next = { line, ...first };
     }
     return next;
   }
 
   /** Whether the one, who was served after the other, goes first all the same. */
-  #goesBefore(one: H, other: H): boolean {
-    const [held, othersHeld] = [this.#shares.of(one), this.#shares.of(other)];
-    return held < othersHeld || (held === othersHeld && this.#used.of(one) < this.#used.of(other));
+  #goesBefore(one: Line<H>, other: Line<H>): boolean {
+    const [held, othersHeld] = [this.#shares.of(one.holder), this.#shares.of(other.holder)];
+    return held < othersHeld || (held === othersHeld && one.used < other.used);
   }
 
   #grant(line: Line<H>, amount: number, priority: Priority): Release {
@@ -317,61 +322,26 @@ export class FairQueue<H = string> {
     this.#shares.take(holder, amount);
     this.#lines.delete(holder);
     this.#lines.set(holder, line);
-    const stopUsing = this.#used.begin(holder, amount);
+    this.#used = Math.max(this.#used, line.used);
+    const sinceMs = this.#nowMs();
     return () => {
-      stopUsing();
+      line.used += amount * (this.#nowMs() - sinceMs);
       this.#shares.giveBack(holder, amount);
       this.#forgetIfIdle(line);
       this.serve();
     };
   }
 
-  #forgetIfIdle({ holder, awaited, background }: Line<H>): void {
-    if (this.#shares.of(holder) + awaited.size + background.size === 0) this.#lines.delete(holder);
-  }
-}
-
-/** Half of what was used so long ago is forgotten. */
-const HALF_LIFE_MS = 10_000;
-/** Less is as good as none, and is forgotten whole. */
-const NONE = 1;
-
-/** How much each holder has used of late: amounts, times the milliseconds for which they were held. */
-class Used<H> {
-  readonly #clock: QueueParts['clock'];
-  /** As of that time; who used something last is last. */
-  readonly #amounts = new Map<H, { readonly amount: number; readonly atMs: number }>();
-
-  constructor(clock: QueueParts['clock']) {
-    this.#clock = clock;
-  }
-
-  of(holder: H): number {
-    const used = this.#amounts.get(holder);
-    return used === undefined ? 0 : used.amount * 2 ** ((used.atMs - this.#nowMs()) / HALF_LIFE_MS);
-  }
-
-  /** Returns what ends it. */
-  begin(holder: H, amount: number): () => void {
-    const sinceMs = this.#nowMs();
-    return () => {
-      const atMs = this.#nowMs();
-      const before = this.of(holder);
-      this.#amounts.delete(holder);
-      this.#amounts.set(holder, { amount: before + amount * (atMs - sinceMs), atMs });
-      this.#forgetOldest();
-    };
-  }
-
-  #forgetOldest(): void {
-    for (const holder of this.#amounts.keys()) {
-      if (this.of(holder) >= NONE) return;
-      this.#amounts.delete(holder);
-    }
+  #lineOf(holder: H): Line<H> {
+    return this.#lines.get(holder) ?? { holder, awaited: new Set(), background: new Set(), used: this.#used };
   }
 
   #nowMs(): number {
     return this.#clock.nowMicros() / 1000;
+  }
+
+  #forgetIfIdle({ holder, awaited, background }: Line<H>): void {
+    if (this.#shares.of(holder) + awaited.size + background.size === 0) this.#lines.delete(holder);
   }
 }
 
@@ -389,8 +359,4 @@ function firstOf<H>(line: Line<H>, priorities: readonly Priority[]): First | und
     return { first, priority };
   }
   return undefined;
-}
-
-function newLine<H>(holder: H): Line<H> {
-  return { holder, awaited: new Set(), background: new Set() };
 }

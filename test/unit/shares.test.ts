@@ -340,33 +340,32 @@ test('shares: nobody takes the last fifth, a newcomer finds it, and the largest 
   expect([shares.total, shares.of('busy'), shares.largest()]).toEqual([2, 0, 'quiet']);
 });
 
-test('among equals the one goes first that has used least of late', async () => {
+test('among equals the one goes first whose turns have taken least', async () => {
   const world = new World({ capacity: 1, maxWaiting: 99, reservePercent: 0 });
-  const order: string[] = [];
-  const useFor: Record<string, number> = { long: 700, short: 10 };
-  await world.acquire('long');
-  for (let n = 0; n < 12; n += 1) {
-    await world.acquire('long');
-    await world.acquire('short');
-  }
-  while (world.inFlight().length > 0) {
-    const [call] = world.inFlight();
-    order.push(call?.keyId ?? '');
-    nowMs += useFor[call?.keyId ?? ''] ?? 0;
-    await world.release(call);
-  }
+  const order = await turnsOf(world, { long: 12, short: 12 });
   expect(order.slice(0, 13)).toEqual(['long', ...Array.from({ length: 12 }, () => 'short')]);
-  expect(order).toHaveLength(25);
+  expect(order).toHaveLength(24);
 });
 
-test('that somebody has used more is forgotten after a while', async () => {
+test('one that has not waited has saved up nothing', async () => {
   const world = new World({ capacity: 1, maxWaiting: 99, reservePercent: 0 });
-  const used = await world.acquire('long');
-  nowMs += 700;
-  await world.release(used);
-  nowMs += 200_000;
-  const busy = await world.acquire('other');
-  const [first, second] = [await world.acquire('long'), await world.acquire('new')];
-  await world.release(busy);
-  expect([typeof first.permit, second.permit]).toEqual(['function', null]);
+  await turnsOf(world, { other: 20 });
+  const order = await turnsOf(world, { other: 9, late: 9 });
+  expect(order.slice(0, 8).filter((keyId) => keyId === 'late')).toHaveLength(4);
 });
+
+const TURN_MS: Readonly<Record<string, number>> = { long: 700, short: 10, other: 10, late: 10 };
+
+/** So many of each key at once: whose turn it was, until all had theirs. */
+async function turnsOf(world: World, calls: Readonly<Record<string, number>>): Promise<string[]> {
+  for (const [keyId, count] of Object.entries(calls)) {
+    for (let n = 0; n < count; n += 1) await world.acquire(keyId);
+  }
+  const order: string[] = [];
+  for (let [call] = world.inFlight(); call !== undefined; [call] = world.inFlight()) {
+    order.push(call.keyId);
+    nowMs += TURN_MS[call.keyId] ?? 0;
+    await world.release(call);
+  }
+  return order;
+}
