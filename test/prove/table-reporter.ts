@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Reporter, TestModule } from 'vitest/node';
 import type { Bar } from './bar.ts';
 import { describeMachine } from './machine.ts';
+import { tableOf } from './table.ts';
 
 const FOLDER = join(import.meta.dirname, '../../coverage');
 
@@ -13,11 +14,7 @@ export default class TableReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
     const bars = modules.filter(({ project }) => project.name === 'prove').flatMap(barsOf);
     if (bars.length === 0) return;
-    const table = [
-      '| what | bar | measured | ok |',
-      '|---|---|---|---|',
-      ...bars.map(({ name, bar, measured, ok }) => line([name, bar, measured, ok ? 'yes' : '**no**'])),
-    ].join('\n');
+    const table = tableOf(bars);
     mkdirSync(FOLDER, { recursive: true });
     writeFileSync(join(FOLDER, 'prove.md'), `${this.#machine}\n\n${table}\n`);
     // For a test that runs others and takes over their bars.
@@ -37,8 +34,4 @@ function barsOf(module: TestModule): readonly Bar[] {
     const [reason = ''] = errors[0]?.message.split('\n') ?? [];
     return [{ name: test.fullName, bar: '', measured: `failed: ${reason}`, ok: false }];
   });
-}
-
-function line(cells: readonly string[]): string {
-  return `| ${cells.map((cell) => cell.replaceAll('|', '\\|').replaceAll(/\s+/g, ' ')).join(' | ')} |`;
 }

@@ -8,16 +8,18 @@
  *     await gateway.stop();
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { on, once } from 'node:events';
 import { accessSync, constants, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
+import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { WORKSPACE_A } from './records.ts';
 
 export const PROGRAM = join(import.meta.dirname, '../../src/cli/evalgate.js');
 const PROBE = join(import.meta.dirname, 'probe-worker.ts');
 const START_WITHIN_MS = 60_000;
+const CENSUS_WITHIN_MS = 10_000;
 const MAX_LOG_LINES = 2000;
 const UNLIMITED = 1_000_000_000;
 
@@ -43,6 +45,12 @@ export interface ProcessOptions {
   readonly program?: string;
 }
 
+/** What is left in a process after a full collection. */
+export interface Census {
+  readonly timers: number;
+  readonly heapBytes: number;
+}
+
 export interface Hold {
   /** The longest that its event loop was held, by the clock: others who want the CPU count too. */
   readonly heldMs: number;
@@ -60,6 +68,7 @@ export class GatewayProcess {
   readonly #child: ChildProcess;
   readonly #log: Log;
   readonly #adminToken: string | undefined;
+  readonly #reports: Interface | null;
   #hold: Hold = { heldMs: 0, heldCpuMs: 0 };
 
   private constructor(child: ChildProcess, log: Log, urls: z.output<typeof announcedSchema>, adminToken?: string) {
@@ -71,9 +80,11 @@ export class GatewayProcess {
     this.demo = urls.demo;
     this.pid = child.pid ?? 0;
     this.exited = log.exited;
-    child.stdio[3]?.on('data', (chunk: Buffer) => {
-      const [heldMs = 0, heldCpuMs = 0] = chunk.toString().trim().split('\n').at(-1)?.split(' ').map(Number) ?? [];
-      this.#hold = { heldMs, heldCpuMs };
+    const reports = child.stdio[3];
+    this.#reports = reports instanceof Readable ? createInterface({ input: reports }) : null;
+    this.#reports?.on('line', (line) => {
+      const [kind, heldMs = 0, heldCpuMs = 0] = valuesOf(line);
+      if (kind === 'hold') this.#hold = { heldMs, heldCpuMs };
     });
   }
 
@@ -229,11 +240,29 @@ export class GatewayProcess {
     return this.#hold;
   }
 
+  /** Of a process that is probed; it is held meanwhile. */
+  async census(): Promise<Census> {
+    if (this.#reports === null) throw new Error('This process is not probed.');
+    const reports = on(this.#reports, 'line', { signal: AbortSignal.timeout(CENSUS_WITHIN_MS) });
+    this.signal('SIGWINCH');
+    for await (const [line] of reports) {
+      const [kind, timers = 0, heapBytes = 0] = valuesOf(String(line));
+      if (kind === 'census') return { timers, heapBytes };
+    }
+    throw new Error('It has ended.');
+  }
+
   forgetPeaks(): void {
     writeFileSync(`/proc/${this.pid}/clear_refs`, '5');
     this.signal('SIGUSR2');
     this.#hold = { heldMs: 0, heldCpuMs: 0 };
   }
+}
+
+/** What a line of the probe is about, and its figures. */
+function valuesOf(line: string): readonly [string, ...number[]] {
+  const [kind = '', ...figures] = line.split(' ');
+  return [kind, ...figures.map(Number)];
 }
 
 class Log {

@@ -20,6 +20,13 @@ export class SeededRandom {
     return from + Math.floor(this.next() * (to - from + 1));
   }
 
+  /** Throws if there is none. */
+  oneOf<T>(all: readonly T[]): T {
+    const one = all[this.integer(0, all.length - 1)];
+    if (one === undefined) throw new RangeError('There is nothing to choose from.');
+    return one;
+  }
+
   pick<T>(first: T, ...others: readonly T[]): T {
     return others[this.integer(0, others.length) - 1] ?? first;
   }

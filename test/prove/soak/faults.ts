@@ -6,7 +6,7 @@ import type { SoakWorld } from './world.ts';
 
 /** How long answers may still fail once the trouble is over; the README says so of each. */
 const STORE_TAIL_MS = 6000;
-const REDIS_TAIL_MS = 3000;
+export const REDIS_TAIL_MS = 3000;
 /** A connection's end may be read a moment after the next request was written to it. */
 const KILL_TAIL_MS = 200;
 const REVOKED_WITHIN_MS = 1000;
@@ -30,12 +30,17 @@ export interface Fault {
   readonly run: (world: SoakWorld, traffic: Traffic, holdMs: number) => Promise<void>;
 }
 
-const isServerError = ({ status }: Failure): boolean => status === 500;
+export const isServerError = ({ status }: Failure): boolean => status === 500;
 const nothing = (): boolean => false;
 const store = { explains: isServerError, tailMs: STORE_TAIL_MS };
 const redis = { explains: isServerError, tailMs: REDIS_TAIL_MS };
 /** Changes during which no request may fail. */
 const harmless = { explains: nothing, tailMs: 0 };
+
+export const KEY_CHANGE: Fault = { name: 'key issued and revoked', ...harmless, run: changeKeys };
+
+/** The gateway behind the balancer is replaced by another one. */
+export const ROLLOUT: Fault = { name: 'rollout', ...harmless, run: (world) => world.rollOut() };
 
 export const FAULTS: readonly Fault[] = [
   { name: 'SIGHUP', ...harmless, run: (world) => world.reconfigure() },
@@ -43,25 +48,27 @@ export const FAULTS: readonly Fault[] = [
     name: 'purge',
     ...harmless,
     run: async (world) => {
-      await world.parts.several.administer('POST', '/api/cache/purge', { tags: ['all'], mode: 'hard' });
-      await world.parts.several.administer('POST', '/api/cache/purge', { tags: ['class:list'], mode: 'soft' });
+      await world.several.administer('POST', '/api/cache/purge', { tags: ['all'], mode: 'hard' });
+      await world.several.administer('POST', '/api/cache/purge', { tags: ['class:list'], mode: 'soft' });
     },
   },
   {
     name: 'cache times',
     ...harmless,
     run: async (world, _, holdMs) => {
-      await world.parts.several.administer('PUT', '/api/cache/ttl/evaluation', { fresh: '1s' });
+      await world.several.administer('PUT', '/api/cache/ttl/evaluation', { fresh: '1s' });
       await sleep(holdMs);
-      await world.parts.several.administer('DELETE', '/api/cache/ttl/evaluation');
+      await world.several.administer('DELETE', '/api/cache/ttl/evaluation');
     },
   },
-  { name: 'key issued and revoked', ...harmless, run: changeKeys },
+  KEY_CHANGE,
+  ROLLOUT,
   {
     name: 'worker killed',
-    explains: ({ gateway, status }) => gateway === 1 && status === 0,
+    // The balancer reports it when the connection to the worker ends.
+    explains: ({ gateway, status }) => gateway === 1 && status === 502,
     tailMs: KILL_TAIL_MS,
-    run: async ({ parts: { several } }) => {
+    run: async ({ several }) => {
       const pid = several.workerPids.at(-2);
       if (pid === undefined) throw new Error('There is no worker.');
       process.kill(pid, 'SIGKILL');
@@ -88,7 +95,7 @@ export const FAULTS: readonly Fault[] = [
       await parts.redis.restart();
     },
   },
-  { name: 'connections to Redis cut', ...redis, run: async ({ parts }) => parts.redisProxy.resetPeers() },
+  { name: 'connections to Redis cut', ...redis, run: async ({ redisProxy }) => redisProxy.resetPeers() },
   { name: 'connections to the store cut', ...store, run: async ({ parts }) => parts.storeProxy.resetPeers() },
   { name: 'store answers 503', ...store, run: ({ parts }, _, holdMs) => undoing(parts.store.fail(503), holdMs) },
   {
@@ -168,7 +175,7 @@ async function changeKeys(world: SoakWorld, traffic: Traffic, holdMs: number): P
   traffic.consumers.push(consumer);
   await sleep(holdMs);
   consumer.revoking.beginMs = Date.now();
-  await world.parts.several.administer('DELETE', `/api/keys/${consumer.keyId}`);
+  await world.several.administer('DELETE', `/api/keys/${consumer.keyId}`);
   consumer.revoking.doneMs = Date.now() + REVOKED_WITHIN_MS;
   // It goes on asking for a while.
   setTimeout(() => traffic.consumers.splice(traffic.consumers.indexOf(consumer), 1), 4 * REVOKED_WITHIN_MS).unref();

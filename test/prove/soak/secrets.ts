@@ -61,6 +61,8 @@ async function valuesOf(client: TestClient, name: string): Promise<readonly Buff
       return client.smembersBuffer(name);
     case 'zset':
       return client.zrangeBuffer(name, '0', '-1');
+    case 'stream':
+      return (await client.xrangeBuffer(name, '-', '+')).flat(2);
     case 'none':
       return [];
     default:
