@@ -127,11 +127,15 @@ interface Span {
 export class FaultLog {
   readonly #spans: Span[] = [];
 
+  /** Rejects if the fault can't be caused. */
   async run(fault: Fault, ...args: Parameters<Fault['run']>): Promise<void> {
     const span = { fault, fromMs: Date.now(), toMs: Number.POSITIVE_INFINITY };
     this.#spans.push(span);
-    await fault.run(...args);
-    span.toMs = Date.now();
+    try {
+      await fault.run(...args);
+    } finally {
+      span.toMs = Date.now();
+    }
   }
 
   isExplained(failure: Failure): boolean {
@@ -174,9 +178,9 @@ async function changeKeys(world: SoakWorld, traffic: Traffic, holdMs: number): P
   const consumer = await world.issue();
   traffic.consumers.push(consumer);
   await sleep(holdMs);
+  // It goes on asking for a while.
+  setTimeout(() => traffic.consumers.splice(traffic.consumers.indexOf(consumer), 1), 4 * REVOKED_WITHIN_MS).unref();
   consumer.revoking.beginMs = Date.now();
   await world.several.administer('DELETE', `/api/keys/${consumer.keyId}`);
   consumer.revoking.doneMs = Date.now() + REVOKED_WITHIN_MS;
-  // It goes on asking for a while.
-  setTimeout(() => traffic.consumers.splice(traffic.consumers.indexOf(consumer), 1), 4 * REVOKED_WITHIN_MS).unref();
 }

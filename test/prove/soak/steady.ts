@@ -4,7 +4,7 @@ import { percentile } from '../../support/percentile.ts';
 import { SeededRandom } from '../../support/random.ts';
 import { withClient } from '../../support/redis/client.ts';
 import { type Bar, count, ms, percent } from '../bar.ts';
-import { type Failure, FaultLog } from './faults.ts';
+import { type Failure, type Fault, FaultLog } from './faults.ts';
 import { recordsOf, type SoakRecord } from './records.ts';
 import { type Rest, restOf } from './rest.ts';
 import { follow, routineOf } from './routine.ts';
@@ -74,7 +74,7 @@ export interface SteadyOptions {
 /** Resolves with the bars, and with a line per minute. Rejects if the fleet cannot be started or a rollout goes wrong. */
 export async function steady({ minutes, say }: SteadyOptions) {
   await using stack = new AsyncDisposableStack();
-  const world = await SoakWorld.start({ records: RECORDS, configs: [CONFIG], logLevel: 'info', redis: 'sentinels' });
+  const world = await SoakWorld.start({ records: RECORDS, configs: [CONFIG], logLevel: 'warn', redis: 'sentinels' });
   stack.defer(() => world.close());
   const failures: Failure[] = [];
   let hits: number[] = [];
@@ -116,7 +116,9 @@ export async function steady({ minutes, say }: SteadyOptions) {
   await follow(
     routineOf(minutes * MINUTE_MS, () => pickRecord(edits)),
     beganMs + minutes * MINUTE_MS,
-    (fault) => log.run(fault, world, traffic, HOLD_MS),
+    // What an operator does may fail; the day goes on.
+    (fault) =>
+      log.run(fault, world, traffic, HOLD_MS).catch((error: unknown) => void failures.push(failureOf(fault, error))),
   );
   clearInterval(everyMinute);
   await traffic.end();
@@ -134,6 +136,11 @@ export async function steady({ minutes, say }: SteadyOptions) {
     hitsBar(passed),
   ];
   return { bars, minutes: passed.map(describeMinute) };
+}
+
+function failureOf({ name }: Fault, error: unknown): Failure {
+  const atMs = Date.now();
+  return { gateway: 0, fromMs: atMs, toMs: atMs, status: 0, what: `${name}: ${String(error)}` };
 }
 
 function pickRecord(random: SeededRandom): SoakRecord {
