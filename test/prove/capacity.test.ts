@@ -13,9 +13,9 @@ import { startRedis } from '../support/redis.ts';
 import { count, ms, percent, prove } from './bar.ts';
 
 /** They ask for more than the store bears, and none has to wait for a second: then it would be refused. */
-const READERS = 24;
+const READERS = 25;
 /** The same of a store that bears half as much. */
-const READERS_OF_HALF = READERS / 2;
+const READERS_OF_HALF = 15;
 /** As many as a fixed limit of 50 lets through, and more. */
 const MANY_READERS = 60;
 const KEYS = 5;
@@ -31,7 +31,7 @@ interface Outcome extends Measured {
   readonly shareRefused: number;
 }
 
-/** Readers who each ask for one cold record after the other, from several keys. */
+/** Readers who each ask for one cold record after the other, with one of several keys: all keys have as many. */
 class Readers {
   readonly #gateway: GatewayProcess;
   readonly #store: CurvedStore;
@@ -48,7 +48,8 @@ class Readers {
     const requests = this.#keys.map((key) => ({ path: '/v2/calls/c{n}', headers: { authorization: `Bearer ${key}` } }));
     // No number comes twice, so that every read is cold.
     const firstNumber = (this.#asked += 1_000_000);
-    const options = { url: this.#gateway.publicUrl, requests, connections, seconds, firstNumber };
+    const { publicUrl: url } = this.#gateway;
+    const options = { url, requests, connections, seconds, firstNumber, isOnePerConnection: true };
     const [reads, measured] = await this.#store.measure(() => closedLoop(options));
     const served = reads.statuses['200'] ?? 0;
     return {

@@ -13,6 +13,7 @@ import { once } from 'node:events';
 import { Agent, get, type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Request } from 'autocannon';
 import { z } from 'zod';
 import { firstJson } from './process.ts';
 
@@ -155,6 +156,8 @@ interface ClosedLoop {
   readonly rate?: number;
   /** The first value of `{n}` in a path. */
   readonly firstNumber?: number;
+  /** Each connection makes one of the requests again and again; else all of them in turn. */
+  readonly isOnePerConnection?: boolean;
 }
 
 export const closedLoopSchema = z.object({
@@ -283,22 +286,30 @@ function answer(command: Command): Promise<unknown> | null {
 }
 
 async function runClosedLoop(options: ClosedLoop): Promise<object> {
-  const { requests, firstNumber = 0, rate, seconds, ...more } = options;
+  const { requests, firstNumber = 0, rate, seconds, isOnePerConnection = false, ...more } = options;
   const { default: autocannon } = await import('autocannon');
   let next = firstNumber;
+  const all = requests.map(({ path, headers }): Request => ({
+    method: 'GET',
+    path,
+    headers,
+    ...(path.includes('{n}') && {
+      setupRequest: (request) => ({ ...request, path: path.replace('{n}', () => digitsOf(next++)) }),
+    }),
+  }));
+  let connections = 0;
   const { latency, ...result } = await autocannon({
     ...more,
     duration: seconds,
     timeout: 20,
     ...(rate !== undefined && { overallRate: rate }),
-    requests: requests.map(({ path, headers }) => ({
-      method: 'GET',
-      path,
-      headers,
-      ...(path.includes('{n}') && {
-        setupRequest: (request) => ({ ...request, path: path.replace('{n}', () => digitsOf(next++)) }),
-      }),
-    })),
+    requests: all,
+    ...(isOnePerConnection && {
+      setupClient: (client) => {
+        const own = all[connections++ % all.length];
+        if (own !== undefined) client.setRequests([own]);
+      },
+    }),
   });
   return {
     requests: result.requests.total,
