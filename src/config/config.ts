@@ -113,8 +113,8 @@ export const configSchema = section({
     connectionMaxAgeMs: setting(duration(SECOND, DAY), { env: null, default: '60s' }).describe(
       'How long a connection to the store is used for new calls. Lower it if the store moves to other addresses and calls have to follow sooner; raise it if connecting is costly.',
     ),
-    maxQueue: setting(integer(0, 100_000), { env: null, default: 100 }).describe(
-      'Most calls in the queue for the store per process; further ones are refused at once. Raise it if bursts are short; lower it if a late answer is useless.',
+    maxQueue: setting(integer(0, 100_000), { env: null, default: 1000 }).describe(
+      'Most calls in the queue for the store per process; further ones are refused at once. `upstream.queueTimeout` bounds the wait; this bounds the memory that a burst takes, a few kilobytes per call. Lower it if many late answers are useless.',
     ),
     queueTimeoutMs: setting(duration(0, 300 * SECOND), { env: null, default: '1s' }).describe(
       'How long a call may wait in the queue for the store before it is refused. Below `upstream.timeout`, which includes the wait.',
