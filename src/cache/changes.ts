@@ -12,13 +12,14 @@
 import { LRUCache } from 'lru-cache';
 import type { Changed, EventOf, Journal, RecordChange } from '../journal/journal.ts';
 import type { Clock } from '../time/clock.ts';
-import type { Address, WorkspaceSet } from './address.ts';
+import { type Address, addressText, type WorkspaceSet } from './address.ts';
 import { digestOf, type Judgement, judge, type LastSeen } from './digest.ts';
 import { type StoredEntry, stampOf } from './entry.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import type { PurgeLog } from './purge-log.ts';
 import { type CacheRequest, idIn, keysOfEvaluation, recordRequest } from './request.ts';
-import type { SeenCalls } from './seen-calls.ts';
+import type { SeenCalls, Sighting } from './seen-calls.ts';
+import type { LastSeenOf } from './shared-cache.ts';
 
 /** What the store says of a change. */
 export type AnnouncedChange = Omit<RecordChange, 'shown'>;
@@ -36,8 +37,8 @@ export interface ChangesOptions {
   readonly onFailed: (operation: 'seen' | 'changes', error: unknown) => void;
 }
 
-/** What is known of the calls of a request, by workspace and key, as far as it was asked for. */
-export type LookUp = Promise<ReadonlyMap<string, LastSeen | null>>;
+/** What is known of the calls of a request, by address (`addressText`), as far as it was asked for. */
+type Known = ReadonlyMap<string, LastSeen | null>;
 
 /** Whose answer it is: of which request, for which readers. */
 interface Asked<T> {
@@ -98,34 +99,42 @@ export class Changes {
     return await append({ kind: 'changes', ...about, changes: announced, lists: [...lists] });
   }
 
-  /** Asks what was seen last of the evaluation that is asked for, while the store is asked; null for any other request. */
-  lookUp({ request, set }: Asked<unknown>): LookUp | null {
+  /**
+   * What was seen last of the evaluation that is asked for: `lastSeen`, if the lease knows, else it is asked while the store is
+   * asked. Null for any other request.
+   */
+  lookUp({ request, set }: Asked<unknown>, lastSeen: LastSeenOf | null): Promise<Known> | null {
     if (request.kind !== 'evaluation') return null;
-    return this.#read(set.ids.map((owner) => ({ key: request.key, owner })));
+    const addresses = set.ids.map((owner) => ({ key: request.key, owner }));
+    if (lastSeen === null) return this.#read(addresses);
+    return Promise.resolve(new Map(addresses.map((one) => [addressText(one), lastSeen.get(one.owner) ?? null])));
   }
 
   /**
    * Compares the calls that the answer shows with what was seen of them last. Resolves once their changes are in the journal and
-   * in force here, or in force here alone. `within` bounds the wait for Redis. Never rejects.
+   * in force here, or in force here alone, with what is to be noted (`note`). `within` bounds the wait for Redis. Never rejects.
    */
   async compare<T>(
     asked: Asked<T>,
     stored: StoredEntry<T>,
-    lookUp: LookUp | null,
+    lookUp: Promise<Known> | null,
     within: <R>(answer: Promise<R>) => Promise<R>,
-  ): Promise<void> {
-    const { purges, seenCalls, onFailed } = this.#options;
+  ): Promise<readonly Sighting[]> {
+    const { purges } = this.#options;
     const { answer } = stored.entry;
     purges.changes.noteAnswer(stored);
-    if (answer.kind === 'absent') return await this.#compareAbsent(asked, stored, lookUp, within);
+    if (answer.kind === 'absent') {
+      await this.#compareAbsent(asked, stored, lookUp, within);
+      return [];
+    }
     const shown = asked.request.evaluations(answer.record).map((record) => {
       const { _id: id, workspaceId: owner } = record;
       return { id, address: { key: recordRequest('evaluation', id).key, owner }, digest: digestOf(record) };
     });
-    if (shown.length === 0) return;
+    if (shown.length === 0) return [];
     const known = await within(lookUp ?? this.#read(shown.map(({ address }) => address))).catch(() => NOTHING);
     const compared = shown.map((one): Compared => {
-      const lastSeen = known.get(nameOf(one.address)) ?? this.#copied(one.address);
+      const lastSeen = known.get(addressText(one.address)) ?? this.#copied(one.address);
       const announced = purges.changes.lastAnnounced(`evaluation:${one.id}`, one.address.owner, 'evaluation');
       return { ...one, ...judge(lastSeen, one.digest, stampOf(stored), announced), isFirst: lastSeen === null };
     });
@@ -135,9 +144,14 @@ export class Changes {
     }
     const changed = compared.filter(({ isChanged }) => isChanged);
     const isTaken = changed.length === 0 || (await this.#found(changed, stored, within));
-    const sightings = compared.flatMap(({ address, seen, isChanged, isFirst }) =>
+    return compared.flatMap(({ address, seen, isChanged, isFirst }) =>
       seen === null || (isChanged && !isTaken) ? [] : [{ address, seen, isFirst }],
     );
+  }
+
+  /** Notes it in the background. */
+  note(sightings: readonly Sighting[]): void {
+    const { seenCalls, onFailed } = this.#options;
     if (sightings.length > 0) seenCalls.write(sightings).catch((error: unknown) => onFailed('seen', error));
   }
 
@@ -145,14 +159,14 @@ export class Changes {
   async #compareAbsent<T>(
     { request, set }: Asked<T>,
     stored: StoredEntry<T>,
-    lookUp: LookUp | null,
+    lookUp: Promise<Known> | null,
     within: <R>(answer: Promise<R>) => Promise<R>,
   ): Promise<void> {
     if (lookUp === null) return;
     const known = await within(lookUp).catch(() => NOTHING);
     const gone = set.ids
       .map((owner) => ({ key: request.key, owner }))
-      .filter((address) => (known.get(nameOf(address)) ?? this.#copied(address)) !== null);
+      .filter((address) => (known.get(addressText(address)) ?? this.#copied(address)) !== null);
     if (gone.length === 0) return;
     const id = idIn('evaluation', request.key);
     const isTaken = await this.#found(
@@ -193,10 +207,10 @@ export class Changes {
     }
   }
 
-  async #read(addresses: readonly Address[]): LookUp {
+  async #read(addresses: readonly Address[]): Promise<Known> {
     try {
       const seen = await this.#options.seenCalls.read(addresses);
-      return new Map(addresses.map((address, index) => [nameOf(address), seen[index] ?? null]));
+      return new Map(addresses.map((address, index) => [addressText(address), seen[index] ?? null]));
     } catch (error) {
       this.#options.onFailed('seen', error);
       return NOTHING;
@@ -245,10 +259,6 @@ export class Changes {
   }
 }
 
-const NOTHING: ReadonlyMap<string, LastSeen | null> = new Map();
+const NOTHING: Known = new Map();
 /** In place of the digest of a call that is gone. */
 const GONE = '';
-
-function nameOf({ key, owner }: Address): string {
-  return `${key} ${owner}`;
-}

@@ -24,7 +24,7 @@ export interface ReadThroughParts {
   readonly announceMoved: (moved: Moved) => Promise<unknown>;
   readonly ttl: Pick<TtlPolicy, 'of'>;
   readonly purges: PurgeLog;
-  readonly changes: Pick<Changes, 'lookUp' | 'compare'>;
+  readonly changes: Pick<Changes, 'lookUp' | 'compare' | 'note'>;
   /** While it is on, no call to the store is begun. */
   readonly maintenance: MaintenanceWatch;
   readonly clock: Clock;

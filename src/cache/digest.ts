@@ -2,7 +2,7 @@
  * Whether an answer shows that a call has changed (C11: a part is never older than the change that its reader has seen): by a
  * digest of what is published of it, which is kept as long as the longest of its parts. No I/O.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { toCall } from '../domain/call.ts';
 import type { EvaluationRecord } from '../domain/records.ts';
 import type { Position } from '../journal/journal.ts';
@@ -32,7 +32,7 @@ export function digestOf(record: EvaluationRecord): string {
   const call = toCall(record);
   const links = call.crm_objects.map(({ id, name, type }) => [id, name, type]);
   const published = [{ ...call, crm_objects: links }, record.state, record.evaluatee.givenName];
-  return createHash('sha256').update(JSON.stringify(published)).digest('base64url').slice(0, LENGTH);
+  return hash('sha256', JSON.stringify(published), 'base64url').slice(0, LENGTH);
 }
 
 export interface Judgement {

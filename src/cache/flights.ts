@@ -35,6 +35,7 @@ import { announceMoved, backfill, dropIfRefused, keep } from './keep.ts';
 import { isOfSet, isTelling, reportMisplacedPart } from './part-owner.ts';
 import { type CachedCopy, plan } from './plan.ts';
 import type { FlightView, Tier } from './reader.ts';
+import type { Sighting } from './seen-calls.ts';
 import { type CompletionStatus, fromFailure, type Lease, type Looked, OWN_LEASE, toFailure } from './shared-cache.ts';
 import { type Answer, beginStamp, callStore, type FetchTask, foreignAnswer, isOfStore } from './store-call.ts';
 import { OWN_TURN, Turn } from './turn.ts';
@@ -204,14 +205,15 @@ export class Flights {
       const claim = await this.#claim(task, turn, limits.signal);
       if ('landing' in claim) return claim.landing;
       const { lease } = claim;
-      // 2. Call. What was last seen of an evaluation is asked of Redis meanwhile.
-      const lookUp = this.#options.changes.lookUp(task);
+      // 2. Call.
+      const { changes } = this.#options;
+      const lookUp = changes.lookUp(task, lease.lastSeen);
       const { stored } = await this.#call(task, lease, limits);
       // C11: what it shows to have changed is in the journal before anybody gets it.
-      await this.#options.changes.compare(task, stored, lookUp, (answer) => withinWait(task, answer));
+      const sightings = await changes.compare(task, stored, lookUp, (answer) => withinWait(task, answer));
       backfill(task, stored, this.#options);
       // 3. Complete: in Redis first, so that the process keeps nothing that Redis refuses.
-      const completing = this.#complete(task, lease, stored);
+      const completing = this.#complete(task, lease, { stored, sightings });
       const status = await attempt(this.#options.events, 'complete', () => withinWait(task, completing));
       // 4. Keep, in memory.
       const isKept = keep(task, stored, status ?? 'unshared', this.#options);
@@ -358,9 +360,20 @@ export class Flights {
       : await this.#answerTo({ ...task, previous: looked.copy, seenAtMs: looked.seenAtMs });
   }
 
-  /** Goes on when no reader waits for Redis any more, so that the other processes learn which copies have ended. */
-  async #complete({ request: { key } }: FetchTask, lease: Lease, stored: StoredEntry): Promise<CompletionStatus> {
-    const { status, ended } = await lease.complete(stored);
+  /**
+   * Goes on when no reader waits for Redis any more, so that the other processes learn which copies have ended. What was seen of
+   * an evaluation is noted in the same step, if the lease knew what had been.
+   */
+  async #complete(
+    { request: { key } }: FetchTask,
+    lease: Lease,
+    { stored, sightings }: { readonly stored: StoredEntry; readonly sightings: readonly Sighting[] },
+  ): Promise<CompletionStatus> {
+    const { changes } = this.#options;
+    const isNotedBeside = lease.lastSeen === null;
+    if (isNotedBeside) changes.note(sightings);
+    const { status, ended } = await lease.complete(stored, isNotedBeside ? null : sightings[0]);
+    if (status === 'lost' && !isNotedBeside) changes.note(sightings);
     await announceMoved({ key, workspaces: ended, stored }, this.#options);
     return status;
   }

@@ -105,7 +105,7 @@ export function openCache(context: CacheContext): CacheRoom {
     fetch: store.fetch,
     hasRoom: store.hasRoom,
     memory,
-    sharedCache: tier?.copies ?? UNSHARED,
+    sharedCache: tier?.reads ?? UNSHARED,
     announceMoved: (moved) => announceMoved(moved, journal, tier),
     ttl,
     purges,

@@ -5,7 +5,9 @@
 import { StoreError } from '../upstream/store-error.ts';
 import type { WorkspaceSet } from './address.ts';
 import type { Keyed, Measured, StoredEntry } from './entry.ts';
+import type { LastSeen } from './digest.ts';
 import type { Tagged } from './purge-log.ts';
+import type { Sighting } from './seen-calls.ts';
 import type { CacheRequest } from './request.ts';
 
 /** Why a call ended without an answer, for those who waited for it in other processes. */
@@ -17,7 +19,8 @@ export type FlightFailure = Pick<StoreError, 'kind' | 'message' | 'retryAfterMs'
  * - `overtaken`: an answer that was fetched later is there, or has ended the copy: nobody may keep this one
  * - `lost`: the lease had ended: nothing is kept, and nobody may keep it
  */
-export type CompletionStatus = 'stored' | 'unshared' | 'overtaken' | 'lost';
+export const COMPLETION_STATUSES = ['stored', 'unshared', 'overtaken', 'lost'] as const;
+export type CompletionStatus = (typeof COMPLETION_STATUSES)[number];
 
 export interface Completion {
   readonly status: CompletionStatus;
@@ -25,13 +28,18 @@ export interface Completion {
   readonly ended: readonly string[];
 }
 
+/** What was last seen of a call, by workspace, as far as anything was. */
+export type LastSeenOf = ReadonlyMap<string, LastSeen>;
+
 /** The right to ask the store for one key and one set of workspaces. It is renewed until it ends, and lapses if the process does. */
 export interface Lease {
+  /** What was last seen of the evaluation that is asked for. Null for other kinds, and if the lease does not know. */
+  readonly lastSeen: LastSeenOf | null;
   /**
-   * Files the answer, a copy or a negative entry, ends the older copies of the set that it speaks against, ends the lease and
-   * wakes all who wait, in one step.
+   * Files the answer, a copy or a negative entry, ends the older copies of the set that it speaks against, notes what it has
+   * shown of a call unless a later answer was noted, ends the lease and wakes all who wait, in one step.
    */
-  complete(answer: StoredEntry): Promise<Completion>;
+  complete(answer: StoredEntry, sighting?: Sighting | null): Promise<Completion>;
   /** Ends the lease. For 1 s nobody of the same set gets it, but this failure. */
   fail(failure: FlightFailure): Promise<void>;
   /** Ends the lease, because the call was not sent. */
@@ -165,6 +173,7 @@ const KEPT_HERE: Completion = { status: 'unshared', ended: [] };
 
 /** The lease of a process that shares nothing, or cannot now: it asks the store for itself. */
 export const OWN_LEASE: Lease = {
+  lastSeen: null,
   complete: async () => KEPT_HERE,
   fail: async () => {},
   release: async () => {},

@@ -1,5 +1,6 @@
 /** Lua scripts, as commands that ioredis defines: it sends their digest, and their text if Redis does not know them. */
 import type { Result } from 'ioredis';
+import type { z } from 'zod';
 import type { RedisClient } from './open-connection.ts';
 import { largestOf } from './value-limit.ts';
 
@@ -46,6 +47,11 @@ export function runScript(
   variant: '' | 'Buffer' = '',
 ): Promise<unknown> {
   return redis.run((client) => runOn(client, script, call, variant), largestOf(call.args));
+}
+
+/** Of a script that returns JSON, checked. Throws a ZodError, or a SyntaxError. */
+export function parseReply<S extends z.ZodType>(schema: S, reply: unknown): z.output<S> {
+  return schema.parse(JSON.parse(String(reply)));
 }
 
 /** Runs a script on one connection, whether Redis counts as up or not. Rejects as ioredis does. */

@@ -8,6 +8,9 @@ import { LATE_MS, type Tag } from '../../src/cache/purge-log.ts';
 import type { Position } from '../../src/journal/journal.ts';
 import { purgesAlone } from '../support/purges.ts';
 import { RecordCipher } from '../../src/cache/redis/encryption.ts';
+import { EntryFormat } from '../../src/cache/redis/entry-format.ts';
+import { FlightChannel } from '../../src/cache/redis/flight-channel.ts';
+import { RedisCopies } from '../../src/cache/redis/redis-copies.ts';
 import { RedisSharedCache } from '../../src/cache/redis/redis-shared-cache.ts';
 import { recordRequest } from '../../src/cache/request.ts';
 import { type Lease, toFailure } from '../../src/cache/shared-cache.ts';
@@ -34,6 +37,10 @@ const raw = await connectToAny(redis.url);
 afterAll(() => raw.disconnect());
 const [here, there] = [await createProcess(), await createProcess()];
 
+function onBroken(error: Error): never {
+  throw error;
+}
+
 async function createProcess() {
   const link = await forFile(new RedisLink({ url: redis.url, role: 'cache', timeoutMs: 5000 }));
   await vi.waitUntil(() => link.isUp() && link.subscriber.isUp(), { timeout: 15_000 });
@@ -44,30 +51,19 @@ async function createProcess() {
     isOver: false,
     admit: () => !budget.isOver,
     giveBack: vi.fn<() => void>(),
+    admitSeen: () => true,
   };
   const log = purgesAlone(time);
   const noteSwept = vi.fn<() => Promise<void>>(() => Promise.resolve());
-  const shared = await forFile(
-    new RedisSharedCache({
-      cache: link,
-      names,
-      self: randomUUID(),
-      ttl: new TtlPolicy(time, loadConfig({ env: {} }).config.cache.classes),
-      cipher,
-      memory,
-      purges: Object.assign(log, { noteSwept }),
-      budget,
-      guard: { prove: () => null, addEnding: async () => [] },
-      leaseMs: LEASE_MS,
-      maxAnswerBytes: 8_000_000,
-      clock: time,
-      timers: time,
-      onBroken: (error) => {
-        throw error;
-      },
-    }),
-  );
-  return { shared, link, time, cipher, memory, budget, log, noteSwept };
+  const purges = Object.assign(log, { noteSwept });
+  const ttl = new TtlPolicy(time, loadConfig({ env: {} }).config.cache.classes);
+  const entries = new EntryFormat({ names, cipher, ttl, maxAnswerBytes: 8_000_000, onBroken });
+  const channel = await forFile(new FlightChannel({ cache: link, names, timers: time, self: randomUUID(), memory }));
+  const guard = { prove: () => null, addEnding: async () => [] };
+  const leases = { cache: link, entries, channel, ttl, budget, timers: time, leaseMs: LEASE_MS };
+  const shared = new RedisSharedCache({ leases, purges, guard, clock: time });
+  const copies = new RedisCopies({ cache: link, entries, ttl, purges, guard, clock: time });
+  return { shared, copies, link, time, cipher, memory, budget, log, noteSwept };
 }
 type Process = Awaited<ReturnType<typeof createProcess>>;
 
@@ -238,7 +234,7 @@ describe('calls for two sets at once', () => {
     ['moved', () => found(SEEN_MS + 1, POSITION, WORKSPACE_B)],
   ])('C4: an older answer is not kept after one that says otherwise: %s', async (_what, newer) => {
     expect(await endInTurn(found(SEEN_MS), newer())).toEqual({ status: 'overtaken', ended: [] });
-    expect([await kept(), await there.shared.ownersOf(key)]).toEqual([null, expect.not.arrayContaining([WORKSPACE_A])]);
+    expect([await kept(), await there.copies.ownersOf(key)]).toEqual([null, expect.not.arrayContaining([WORKSPACE_A])]);
   });
 
   test('K7a: a negative entry is kept, whatever is newer', async () => {
@@ -288,7 +284,7 @@ describe('C4: an answer ends the copies of its set that it speaks against', () =
 
   test('a copy that its key does not list is none: nobody could delete it by its id', async () => {
     await raw.del(names.of(key).owners);
-    expect([await kept(), await there.shared.ownersOf(key)]).toEqual([null, []]);
+    expect([await kept(), await there.copies.ownersOf(key)]).toEqual([null, []]);
   });
 });
 
@@ -369,16 +365,16 @@ describe('entries', () => {
       void here.link.run((client) => client.hset(name, 'meta', newer));
       return true;
     };
-    await here.shared.delete([key], replace);
+    await here.copies.delete([key], replace);
     expect(await kept()).toEqual([SEEN_MS + 1, 'found']);
   });
 
   test('C6: a deletion that ran out of time is not noted as done', async () => {
     const pass = { isDeleting: true, first: [key] };
-    const cutOff = await here.shared.measure(() => false, { ...pass, deadline: AbortSignal.abort() });
+    const cutOff = await here.copies.measure(() => false, { ...pass, deadline: AbortSignal.abort() });
     expect(cutOff.isComplete).toBe(false);
     expect(here.noteSwept).not.toHaveBeenCalled();
-    expect((await here.shared.measure(() => false, pass)).isComplete).toBe(true);
+    expect((await here.copies.measure(() => false, pass)).isComplete).toBe(true);
     expect(here.noteSwept).toHaveBeenCalledOnce();
   });
 
@@ -412,6 +408,6 @@ describe('entries', () => {
     expect(await here.shared.backfill([{ key, stored: found(nowMs + 1) }], keptFor(OF_A))).toMatchObject([
       { isTooLate: true },
     ]);
-    expect(await there.shared.ownersOf(key)).toEqual([]);
+    expect(await there.copies.ownersOf(key)).toEqual([]);
   });
 });

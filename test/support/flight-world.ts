@@ -77,7 +77,7 @@ interface Held {
   lapsesAtMs: number;
 }
 
-/** What all processes share: the rules of the scripts in redis/leases.ts and redis/redis-shared-cache.ts, in plain code. */
+/** What all processes share: the rules of the scripts in redis/call-scripts.ts, in plain code. */
 export class FakeRedis {
   readonly time: FakeTime;
   /** By address. */
@@ -235,6 +235,7 @@ export class FakeSharedCache implements SharedCache {
       return isHeld;
     };
     return {
+      lastSeen: null,
       complete: async (answer): Promise<Completion> => {
         this.#failIf('complete');
         if (!end()) return { status: 'lost', ended: [] };

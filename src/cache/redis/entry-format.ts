@@ -63,69 +63,18 @@ type Meta = z.output<typeof metaSchema>;
 type FoundMeta = Extract<Meta['answer'], { kind: 'found' }>;
 type AbsentMeta = Extract<Meta['answer'], { kind: 'absent' }>;
 
-/** The place of an entry in Redis. */
-export interface EntryPlace extends Address {
-  /** Its name there. */
-  readonly name: string;
-  readonly cipher: RecordCipher;
-}
-
-/** How an entry there is read. */
-export interface EntryReading extends EntryPlace {
-  /** The longest answer of the store that is accepted (`upstream.maxResponse`). */
-  readonly maxAnswerBytes: number;
-  /** Called for what is broken: with an UndecryptableError if no key can read it. */
-  readonly onBroken: (error: Error) => void;
-}
-
 /** A list of all workspaces of a key, with its tags, has some 15 kB. */
 const MAX_META_BYTES = 64 * 1024;
 /** What is kept of an answer is hardly longer than the answer, unless it is of numbers such as 1e20. */
 const MAX_GROWTH = 2;
 
-/**
- * The arguments with which scripts write an entry. Scripts read the two times and `position` of `meta`. `briefMs`: how long a
- * copy is kept that came in a list, and that nobody reads alone.
- */
-export type EntryArgs = readonly [meta: string, body: Buffer, keepMs: number, briefMs: number];
-
-export async function encodeEntry(
-  { key, owner, name, cipher }: EntryPlace,
-  stored: StoredEntry,
-  ttl: Pick<TtlPolicy, 'stateOf'>,
-): Promise<EntryArgs> {
-  const { kind, entry, tags, position, receivedAtMs } = stored;
-  const state = ttl.stateOf(classOf(kind, entry));
-  const { lastingMs, longestMs, untilMs } = retentionOf(state);
-  const keepMs = Math.max(lastingMs, Math.min(longestMs, untilMs - receivedAtMs));
-  const briefMs = Math.min(keepMs, keptMs([state.ttl.freshMs, state.ttl.staleMs]));
-  const about = {
-    format: ENTRY_VERSION,
-    key,
-    owner,
-    kind,
-    requestedAtMs: entry.requestedAtMs,
-    receivedAtMs,
-    tags,
-    position,
-  } as const;
-  const write = (answer: Meta['answer']): string => JSON.stringify({ ...about, answer } satisfies Meta);
-  const { keyId } = cipher;
-  if (entry.answer.kind === 'absent') {
-    if (keyId === null) return [write(entry.answer), NO_BYTES, keepMs, briefMs];
-    const answer = { ...entry.answer, keyId };
-    const seal = cipher.encrypt(keyId, NO_BYTES, { name, meta: write(answer) }).toString('base64');
-    return [write({ ...answer, seal }), NO_BYTES, keepMs, briefMs];
-  }
-  const { record, etag, bytes } = entry.answer;
-  const plain = Buffer.from(JSON.stringify(record));
-  const isCompressed = plain.length >= COMPRESS_FROM_BYTES;
-  const coding = isCompressed ? 'zstd' : 'identity';
-  const body = isCompressed ? await compress(plain) : plain;
-  const found = { kind: 'found', etag, bytes, coding, decodedBytes: plain.length } as const;
-  if (keyId === null) return [write(found), body, keepMs, briefMs];
-  const meta = write({ ...found, keyId });
-  return [meta, cipher.encrypt(keyId, body, { name, meta }), keepMs, briefMs];
+/** What scripts write of an entry. They read the two times and `position` of `meta`. */
+export interface EncodedEntry {
+  readonly meta: string;
+  readonly body: Buffer;
+  readonly keepMs: number;
+  /** How long a copy is kept that came in a list, and that nobody reads alone. */
+  readonly briefMs: number;
 }
 
 /** For those who wait for it: an entry of a class whose TTLs are all 0 is kept so long, too. */
@@ -164,49 +113,10 @@ function keptMs(ttls: readonly number[]): number {
   return Math.min(MAX_KEPT_MS, Math.max(LEAST_KEPT_MS, wholeMs));
 }
 
-/** The entry in `meta`, `body` and `changed` of its hash; null if there is none, or if it is broken, which is reported. */
-export async function decodeEntry(
-  place: EntryReading,
-  [metaField, body, changed]: readonly unknown[],
-): Promise<StoredEntry | null> {
-  const { key, owner } = place;
-  if (!Buffer.isBuffer(metaField)) return null;
-  try {
-    if (metaField.length > MAX_META_BYTES) throw new RangeError('its metadata are too long');
-    const meta = metaField.toString();
-    const { kind, requestedAtMs, receivedAtMs, tags, position, answer, ...about } = metaSchema.parse(JSON.parse(meta));
-    if (about.key !== key || about.owner !== owner)
-      throw new RangeError(`it is the entry of ${about.key} ${about.owner}`);
-    if (answer.kind === 'found' && !Buffer.isBuffer(body)) return null;
-    const bytes = Buffer.isBuffer(body) ? body : NO_BYTES;
-    const read =
-      answer.kind === 'absent'
-        ? readAbsent(answer, meta, place)
-        : await readFound({ kind, answer, bytes }, meta, place);
-    const entry = { kind, owner, entry: new Entry(read, requestedAtMs), tags, position, receivedAtMs };
-    if (!Buffer.isBuffer(changed)) return entry;
-    return { ...entry, changed: changed.toString() === 'announced' ? 'announced' : 'shown' };
-  } catch (error) {
-    place.onBroken(asBroken(key, error));
-    return null;
-  }
-}
-
-/** An entry without its record; null, and reported, if it is broken. */
-export function decodeTagged(meta: string, onBroken: (error: Error) => void): (Tagged & FetchStamp) | null {
-  try {
-    const { tags, position, requestedAtMs, receivedAtMs } = metaSchema.parse(JSON.parse(meta));
-    return { tags, position, requestedAtMs, receivedAtMs };
-  } catch (error) {
-    onBroken(asBroken('an unknown key', error));
-    return null;
-  }
-}
-
-/** Throws UndecryptableError. The seal is the last of the metadata that it is made of. */
-function readAbsent({ code, keyId, seal = '' }: AbsentMeta, meta: string, { name, cipher }: EntryPlace): Absent {
-  cipher.open(keyId, Buffer.from(seal, 'base64'), { name, meta: meta.replace(`,"seal":"${seal}"`, '') });
-  return { kind: 'absent', code };
+/** The place of an entry in Redis. */
+export interface EntryPlace extends Address {
+  /** Its name there. */
+  readonly name: string;
 }
 
 interface FoundFields {
@@ -215,23 +125,142 @@ interface FoundFields {
   readonly bytes: Buffer;
 }
 
-/** Rejects if it is no record of that key, or one that the store could not have sent. Takes its time in steps. */
-async function readFound(
-  { kind, answer, bytes }: FoundFields,
-  meta: string,
-  { key, owner, name, cipher, maxAnswerBytes }: EntryReading,
-): Promise<Found<unknown>> {
-  if (Math.max(answer.bytes, answer.decodedBytes / MAX_GROWTH, bytes.length / MAX_GROWTH) > maxAnswerBytes) {
-    throw new RangeError(`it is of an answer larger than ${maxAnswerBytes} bytes`);
+export interface EntryFormatOptions {
+  readonly names: CacheNames;
+  readonly cipher: RecordCipher;
+  readonly ttl: Pick<TtlPolicy, 'stateOf'>;
+  /** The longest answer of the store that is accepted (`upstream.maxResponse`). */
+  readonly maxAnswerBytes: number;
+  /** Called for something in the place of an entry that can't be read: it counts as none. If no key can, with an UndecryptableError. */
+  readonly onBroken: (error: Error) => void;
+}
+
+/** Where the entries of one store are, how they are written and how they are read. */
+export class EntryFormat {
+  readonly #options: EntryFormatOptions;
+
+  constructor(options: EntryFormatOptions) {
+    this.#options = options;
   }
-  const plain = await decodeBody(answer, cipher.open(answer.keyId, bytes, { name, meta }));
-  const resource = RESOURCES[kind];
-  const validation = await resource.validate(await parseExactJson(plain, resource));
-  if (!validation.ok) throw new RangeError(`wrong at ${validation.path}`);
-  const { record } = validation;
-  if (!isOfAddress(kind, { key, owner }, record)) throw new RangeError('the record is of another id or workspace');
-  // Memory is reckoned by it, so it is not believed to be less than what is there.
-  return { kind: 'found', record, etag: answer.etag, bytes: Math.max(answer.bytes, plain.length) };
+
+  get names(): CacheNames {
+    return this.#options.names;
+  }
+
+  copyAt({ key, owner }: Address): EntryPlace {
+    return { key, owner, name: this.names.of(key).copy(owner) };
+  }
+
+  /** `owner` is the set of the readers. */
+  negativeAt({ key, owner }: Address): EntryPlace {
+    return { key, owner, name: this.names.of(key).negative(owner) };
+  }
+
+  async encode({ key, owner, name }: EntryPlace, stored: StoredEntry): Promise<EncodedEntry> {
+    const { cipher, ttl } = this.#options;
+    const { kind, entry, tags, position, receivedAtMs } = stored;
+    const state = ttl.stateOf(classOf(kind, entry));
+    const { lastingMs, longestMs, untilMs } = retentionOf(state);
+    const keepMs = Math.max(lastingMs, Math.min(longestMs, untilMs - receivedAtMs));
+    const briefMs = Math.min(keepMs, keptMs([state.ttl.freshMs, state.ttl.staleMs]));
+    const about = {
+      format: ENTRY_VERSION,
+      key,
+      owner,
+      kind,
+      requestedAtMs: entry.requestedAtMs,
+      receivedAtMs,
+      tags,
+      position,
+    } as const;
+    const write = (answer: Meta['answer']): string => JSON.stringify({ ...about, answer } satisfies Meta);
+    const { keyId } = cipher;
+    if (entry.answer.kind === 'absent') {
+      const none = { body: NO_BYTES, keepMs, briefMs };
+      if (keyId === null) return { meta: write(entry.answer), ...none };
+      const answer = { ...entry.answer, keyId };
+      const seal = cipher.encrypt(keyId, NO_BYTES, { name, meta: write(answer) }).toString('base64');
+      return { meta: write({ ...answer, seal }), ...none };
+    }
+    const { record, etag, bytes } = entry.answer;
+    const plain = Buffer.from(JSON.stringify(record));
+    const isCompressed = plain.length >= COMPRESS_FROM_BYTES;
+    const coding = isCompressed ? 'zstd' : 'identity';
+    const body = isCompressed ? await compress(plain) : plain;
+    const found = { kind: 'found', etag, bytes, coding, decodedBytes: plain.length } as const;
+    if (keyId === null) return { meta: write(found), body, keepMs, briefMs };
+    const meta = write({ ...found, keyId });
+    return { meta, body: cipher.encrypt(keyId, body, { name, meta }), keepMs, briefMs };
+  }
+
+  /** The entry in `meta`, `body` and `changed` of its hash; null if there is none, or if it is broken, which is reported. */
+  async decode(
+    place: EntryPlace,
+    [metaField, body, changed]: readonly unknown[],
+    onBroken = this.#options.onBroken,
+  ): Promise<StoredEntry | null> {
+    const { key, owner } = place;
+    if (!Buffer.isBuffer(metaField)) return null;
+    try {
+      if (metaField.length > MAX_META_BYTES) throw new RangeError('its metadata are too long');
+      const meta = metaField.toString();
+      const { kind, requestedAtMs, receivedAtMs, tags, position, answer, ...about } = metaSchema.parse(
+        JSON.parse(meta),
+      );
+      if (about.key !== key || about.owner !== owner)
+        throw new RangeError(`it is the entry of ${about.key} ${about.owner}`);
+      if (answer.kind === 'found' && !Buffer.isBuffer(body)) return null;
+      const bytes = Buffer.isBuffer(body) ? body : NO_BYTES;
+      const read =
+        answer.kind === 'absent'
+          ? this.#readAbsent(answer, meta, place)
+          : await this.#readFound({ kind, answer, bytes }, meta, place);
+      const entry = { kind, owner, entry: new Entry(read, requestedAtMs), tags, position, receivedAtMs };
+      if (!Buffer.isBuffer(changed)) return entry;
+      return { ...entry, changed: changed.toString() === 'announced' ? 'announced' : 'shown' };
+    } catch (error) {
+      onBroken(asBroken(key, error));
+      return null;
+    }
+  }
+
+  /** An entry without its record; null, and reported, if it is broken. */
+  decodeTagged(meta: string): (Tagged & FetchStamp) | null {
+    try {
+      const { tags, position, requestedAtMs, receivedAtMs } = metaSchema.parse(JSON.parse(meta));
+      return { tags, position, requestedAtMs, receivedAtMs };
+    } catch (error) {
+      this.#options.onBroken(asBroken('an unknown key', error));
+      return null;
+    }
+  }
+
+  /** Throws UndecryptableError. The seal is the last of the metadata that it is made of. */
+  #readAbsent({ code, keyId, seal = '' }: AbsentMeta, meta: string, { name }: EntryPlace): Absent {
+    const { cipher } = this.#options;
+    cipher.open(keyId, Buffer.from(seal, 'base64'), { name, meta: meta.replace(`,"seal":"${seal}"`, '') });
+    return { kind: 'absent', code };
+  }
+
+  /** Rejects if it is no record of that key, or one that the store could not have sent. Takes its time in steps. */
+  async #readFound(
+    { kind, answer, bytes }: FoundFields,
+    meta: string,
+    { key, owner, name }: EntryPlace,
+  ): Promise<Found<unknown>> {
+    const { cipher, maxAnswerBytes } = this.#options;
+    if (Math.max(answer.bytes, answer.decodedBytes / MAX_GROWTH, bytes.length / MAX_GROWTH) > maxAnswerBytes) {
+      throw new RangeError(`it is of an answer larger than ${maxAnswerBytes} bytes`);
+    }
+    const plain = await decodeBody(answer, cipher.open(answer.keyId, bytes, { name, meta }));
+    const resource = RESOURCES[kind];
+    const validation = await resource.validate(await parseExactJson(plain, resource));
+    if (!validation.ok) throw new RangeError(`wrong at ${validation.path}`);
+    const { record } = validation;
+    if (!isOfAddress(kind, { key, owner }, record)) throw new RangeError('the record is of another id or workspace');
+    // Memory is reckoned by it, so it is not believed to be less than what is there.
+    return { kind: 'found', record, etag: answer.etag, bytes: Math.max(answer.bytes, plain.length) };
+  }
 }
 
 /**
@@ -275,7 +304,8 @@ function reasonOf(cause: unknown): string {
  * read has brought it, `changed`, of a copy from before a change that is forgotten: `announced` or `shown`; and `whole`, of a
  * copy that came in a list and was never read alone: until when it is kept once it is (`use`), Unix milliseconds. `read`
  * returns the members that scripts compare by; nil for what is no entry. `isFromFuture` goes by Redis's clock (C9: it judges
- * between those of the gateways): what is from the future beats nothing.
+ * between those of the gateways): what is from the future beats nothing. `isNewer` compares times of requests, as `isNewer` does
+ * (../entry.ts).
  */
 export const ENTRY_LUA = `
 local function keepAtLeast(key, keepMs)
@@ -309,65 +339,13 @@ end
 local function isFromFuture(atMs)
   return atMs > nowMs() + 2000
 end
-local function asText(atMs)
-  return string.format('%.0f', atMs)
+local function isNewer(atMs, thanMs)
+  return atMs > thanMs and not isFromFuture(atMs)
 end
 `;
 
 /** What stands in the hash of a key's owners for one with a copy; else when the fetch began whose answer ended its copies. */
 export const HAS_COPY = 'copy';
-
-/**
- * Filing and ending copies. `owners` is the hash of a key's owners, `copies` the names of the copies of some owners, in their
- * order; `listed` what the hash holds of them; `own` the place of the owner that the answer is filed under, 0 for none.
- *
- * Redis may evict the hash, and without it nobody could delete a copy by its id. So a copy that is not listed is none.
- *
- * `listedIn`: what the hash holds of these owners. `isEnded`: whether an answer that was requested later has ended the copies
- * of that owner. `list`: notes that there is one. `endOthers`: ends the copies of all these owners but one, unless `isSpared`
- * says of one that it is newer than the answer; and notes the time for so long, so that an older answer files nothing there;
- * where there was no copy, only if there is memory to spare. Returns the owners that had a copy.
- */
-export const FILING_LUA = `
-local function isEnded(listed, atMs)
-  local endedAtMs = tonumber(listed or '')
-  return endedAtMs ~= nil and endedAtMs > atMs and not isFromFuture(endedAtMs)
-end
-local function listedIn(owners, names)
-  local listed = redis.pcall('HMGET', owners, unpack(names))
-  if not listed.err then return listed end
-  redis.call('DEL', owners)
-  return {}
-end
-local function list(owners, owner, keepMs)
-  redis.call('HSET', owners, owner, '${HAS_COPY}')
-  keepAtLeast(owners, keepMs)
-end
-local function endOthers(owners, names, copies, listed, own, answer, isSpared)
-  local ended, changes = {}, {}
-  for i, owner in ipairs(names) do
-    if i ~= own and not isEnded(listed[i], answer.atMs) then
-      local isCopy = listed[i] == '${HAS_COPY}'
-      local present = isCopy and read(copies[i])
-      if not (present and isSpared(present)) then
-        if isCopy then
-          redis.call('DEL', copies[i])
-          ended[#ended + 1] = owner
-        end
-        if isCopy or not answer.isShort then
-          changes[#changes + 1] = owner
-          changes[#changes + 1] = asText(answer.atMs)
-        end
-      end
-    end
-  end
-  if #changes > 0 then
-    redis.call('HSET', owners, unpack(changes))
-    keepAtLeast(owners, answer.lateMs)
-  end
-  return ended
-end
-`;
 
 /** The name of an entry; of a copy, also that of its key's owners. */
 export function withOwners(name: string): readonly string[] {

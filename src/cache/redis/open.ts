@@ -11,8 +11,11 @@ import type { PurgeLog } from '../purge-log.ts';
 import type { CacheClass, TtlPolicy } from '../ttl-policy.ts';
 import { type BudgetExcess, RedisBudget } from './budget.ts';
 import { RecordCipher, UndecryptableError } from './encryption.ts';
+import { EntryFormat } from './entry-format.ts';
+import { FlightChannel } from './flight-channel.ts';
 import { PurgeSweep } from './purge-sweep.ts';
 import { RedisSeenCalls } from './redis-seen-calls.ts';
+import { RedisCopies } from './redis-copies.ts';
 import { RedisSharedCache } from './redis-shared-cache.ts';
 import { RollbackGuard } from './rollback-guard.ts';
 
@@ -57,7 +60,8 @@ export interface SharedTierSettings {
 }
 
 export interface SharedTier {
-  readonly copies: RedisSharedCache;
+  readonly reads: RedisSharedCache;
+  readonly copies: RedisCopies;
   readonly seenCalls: RedisSeenCalls;
   /**
    * Keeps stored entries of these classes as long as the TTLs in force want it. Resolves after some seconds at the latest;
@@ -83,30 +87,20 @@ export function openSharedTier(context: SharedTierContext): SharedTier {
   const processes = (): number => instances.count();
   const budget = new RedisBudget({ cache, names, maxBytes: settings.redisBytes, isOne, processes, timers, onBudget });
   const cipher = new RecordCipher(settings.encryptionKeys);
+  const onBroken = (error: Error): void => {
+    if (error instanceof UndecryptableError) onUndecryptable(error);
+    else onFailed('decode', error);
+  };
+  const entries = new EntryFormat({ names, cipher, ttl, maxAnswerBytes: settings.maxAnswerBytes, onBroken });
+  const channel = new FlightChannel({ cache, names, timers, self: instances.id, memory });
   const guard = new RollbackGuard({ cache, journal, isOne, store, clock, onRolledBack });
-  const copies = new RedisSharedCache({
-    cache,
-    names,
-    self: instances.id,
-    memory,
-    ttl,
-    purges,
-    cipher,
-    budget,
-    guard,
-    leaseMs: LEASE_MS,
-    maxAnswerBytes: settings.maxAnswerBytes,
-    clock,
-    timers,
-    onBroken: (error) => {
-      if (error instanceof UndecryptableError) onUndecryptable(error);
-      else onFailed('decode', error);
-    },
-  });
+  const leases = { cache, entries, channel, ttl, budget, timers, leaseMs: LEASE_MS };
+  const reads = new RedisSharedCache({ leases, purges, guard, clock });
+  const copies = new RedisCopies({ cache, entries, ttl, purges, guard, clock });
   const seenCalls = new RedisSeenCalls({ cache, names, ttl, budget });
   const sweep = new PurgeSweep({
     purges,
-    sharedCache: copies,
+    copies,
     seenCalls,
     // The journal is that of all processes, so all of them must be in front of one store.
     isElected: () => {
@@ -118,6 +112,7 @@ export function openSharedTier(context: SharedTierContext): SharedTier {
     onFailed: (error) => onFailed('sweep', error),
   });
   return {
+    reads,
     copies,
     seenCalls,
     keepLonger: async (classes) => {
@@ -129,7 +124,7 @@ export function openSharedTier(context: SharedTierContext): SharedTier {
       sweep.close();
       budget.close();
       guard.close();
-      copies.close();
+      channel.close();
     },
   };
 }

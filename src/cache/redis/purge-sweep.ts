@@ -10,11 +10,11 @@ import { type PurgeLog, SequenceMarks } from '../purge-log.ts';
 import { isBefore, keyOf, type MarkOf, originOf } from '../change-table.ts';
 import { keysOfEvaluation } from '../request.ts';
 import { noteForgotten, type SeenCalls } from '../seen-calls.ts';
-import type { RedisSharedCache } from './redis-shared-cache.ts';
+import type { RedisCopies } from './redis-copies.ts';
 
 export interface PurgeSweepOptions {
   readonly purges: PurgeLog;
-  readonly sharedCache: Pick<RedisSharedCache, 'measure' | 'delete' | 'mark' | 'countNames' | 'isUp' | 'addEnding'>;
+  readonly copies: Pick<RedisCopies, 'measure' | 'delete' | 'mark' | 'countNames' | 'isUp' | 'addEnding'>;
   readonly seenCalls: Pick<SeenCalls, 'noteAnnounced'>;
   /** Whether this process is the one. */
   readonly isElected: () => boolean;
@@ -59,10 +59,10 @@ export class PurgeSweep {
   }
 
   async #tick(): Promise<void> {
-    const { purges, sharedCache, isElected, onFailed } = this.#options;
+    const { purges, copies, isElected, onFailed } = this.#options;
     // In every process: the next one knows how old each purge is.
     const oldEnough = this.#marks.note(purges.position);
-    if (purges.isKnown && sharedCache.isUp() && isElected()) {
+    if (purges.isKnown && copies.isUp() && isElected()) {
       try {
         await this.#purgeSoftOnes();
         await this.#forget(oldEnough);
@@ -86,7 +86,7 @@ export class PurgeSweep {
    * A copy that was fetched since stays.
    */
   async #forget(upTo: number): Promise<void> {
-    const { purges, sharedCache, clock } = this.#options;
+    const { purges, copies, clock } = this.#options;
     const nowMs = clock.nowMs();
     const evaluations = purges.table.evaluationsUpTo(upTo);
     const marks = purges.changes.upTo(upTo);
@@ -98,7 +98,7 @@ export class PurgeSweep {
         evaluations
           .slice(i, i + BATCH)
           .map(([id, sequence]) =>
-            sharedCache.delete(
+            copies.delete(
               keysOfEvaluation(id),
               ({ position }) => position.history !== history || position.sequence < sequence,
             ),
@@ -110,28 +110,28 @@ export class PurgeSweep {
     }
     if (isToDrop) this.#droppedAtMs = nowMs;
     // What is deleted must not come back unnoticed once nobody remembers the purge.
-    const endings = await sharedCache.addEnding();
+    const endings = await copies.addEnding();
     if (purges.position.history === history) await purges.forget(upTo, endings);
   }
 
   /** The copy from before a change bears its mark from now on, and what was last seen of a call the announced one. */
   async #mark(one: MarkOf): Promise<void> {
-    const { sharedCache, seenCalls } = this.#options;
+    const { copies, seenCalls } = this.#options;
     const key = keyOf(one);
     if (key === null) return;
     const address = { key, owner: one.workspace };
-    await sharedCache.mark(address, originOf(one.mark), (copy) => isBefore(one, copy));
+    await copies.mark(address, originOf(one.mark), (copy) => isBefore(one, copy));
     await noteForgotten(one, seenCalls);
   }
 
   /** One pass over the cache Redis for all purges so far whose keys are not known. */
   async #sweep(): Promise<void> {
-    const { purges, sharedCache, timers } = this.#options;
+    const { purges, copies, timers } = this.#options;
     const { lastBroad } = purges;
     const isDue = lastBroad > purges.swept.upTo && lastBroad === this.#due;
     this.#due = lastBroad;
     if (!isDue) return;
-    const of = await sharedCache.countNames();
+    const of = await copies.countNames();
     let [batchAtMs, notedAtMs] = [performance.now(), Number.NEGATIVE_INFINITY];
     const onBatch = async (passed: number): Promise<void> => {
       if (this.#isClosed) throw new Error('the process ends');
@@ -143,6 +143,6 @@ export class PurgeSweep {
       await new Promise<void>((resolve) => void timers.after(pauseMs, resolve));
       batchAtMs = performance.now();
     };
-    await sharedCache.measure(() => false, { isDeleting: true, onBatch });
+    await copies.measure(() => false, { isDeleting: true, onBatch });
   }
 }

@@ -11,6 +11,7 @@ import { type Address, addressText } from '../address.ts';
 import type { RedisBudget } from './budget.ts';
 import type { LastSeen } from '../digest.ts';
 import type { SeenCalls, Sighting } from '../seen-calls.ts';
+import type { LastSeenOf } from '../shared-cache.ts';
 import type { TtlPolicy } from '../ttl-policy.ts';
 import { ENTRY_LUA, HAS_COPY, parseJson, retentionOf } from './entry-format.ts';
 
@@ -22,18 +23,30 @@ export const seenSchema = z.object({
   announced: z.int().nonnegative(),
 }) satisfies z.ZodType<LastSeen>;
 
-/** KEYS: the hash. ARGV: workspace, what was seen as JSON, how long it is kept, when it was requested. What is later stays. */
-const NOTE_SEEN = defineScript(
-  'noteSeen',
-  `${ENTRY_LUA}
-local isRead, known = pcall(cjson.decode, redis.call('HGET', KEYS[1], ARGV[1]) or '')
-local knownAtMs = isRead and type(known) == 'table' and tonumber(known.requestedAtMs)
-if knownAtMs and knownAtMs > tonumber(ARGV[4]) and not isFromFuture(knownAtMs) then return 0 end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
-if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[3]) then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
-return 1
-`,
-);
+/** What an answer has shown of a call, as scripts note it. */
+export interface SeenNote {
+  readonly workspace: string;
+  /** As JSON. */
+  readonly seen: string;
+  readonly requestedAtMs: number;
+  readonly keepMs: number;
+}
+
+/** `noteSeen` stands behind ENTRY_LUA. `key` is the hash, `note` a SeenNote. What is later stays. */
+export const SEEN_LUA = `
+local function noteSeen(key, note)
+  local text = redis.pcall('HGET', key, note.workspace)
+  if type(text) == 'table' then redis.call('DEL', key) end
+  local isRead, known = pcall(cjson.decode, type(text) == 'string' and text or '')
+  local knownAtMs = isRead and type(known) == 'table' and tonumber(known.requestedAtMs)
+  if knownAtMs and isNewer(knownAtMs, note.requestedAtMs) then return end
+  redis.call('HSET', key, note.workspace, note.seen)
+  keepAtLeast(key, note.keepMs)
+end
+`;
+
+/** KEYS: the hash. ARGV: SeenNote. */
+const NOTE_SEEN = defineScript('noteSeen', `${ENTRY_LUA}${SEEN_LUA} noteSeen(KEYS[1], cjson.decode(ARGV[1]))`);
 
 /** KEYS: the hash. ARGV: workspace, the sequence of the announced change. Nothing is noted of a call that was seen since. */
 const NOTE_ANNOUNCED = defineScript(
@@ -55,11 +68,27 @@ return 1
 const ADDED_BYTES = 500;
 const PARTS = ['transcript', 'scorecard', 'dealInsights'] as const;
 
-export interface RedisSeenCallsOptions {
-  readonly cache: RedisLink;
-  readonly names: CacheNames;
+interface SeenLimits {
   readonly ttl: Pick<TtlPolicy, 'stateOf'>;
   readonly budget: Pick<RedisBudget, 'admitSeen'>;
+}
+
+/** The fields of the hash. What cannot be read counts as not seen. */
+export function lastSeenIn(fields: Readonly<Record<string, string>>): LastSeenOf {
+  const read = Object.entries(fields).map(([workspace, text]) => [workspace, parseJson(seenSchema, text)] as const);
+  return new Map(read.flatMap(([workspace, seen]) => (seen === null ? [] : [[workspace, seen] as const])));
+}
+
+export interface RedisSeenCallsOptions extends SeenLimits {
+  readonly cache: RedisLink;
+  readonly names: CacheNames;
+}
+
+/** Null if there is no room for what nothing was known of. */
+export function seenNoteOf({ address, seen, isFirst }: Sighting, { ttl, budget }: SeenLimits): SeenNote | null {
+  if (isFirst && !budget.admitSeen(ADDED_BYTES)) return null;
+  const keepMs = Math.max(...PARTS.map((part) => retentionOf(ttl.stateOf(part)).longestMs));
+  return { workspace: address.owner, seen: JSON.stringify(seen), requestedAtMs: seen.requestedAtMs, keepMs };
 }
 
 export class RedisSeenCalls implements SeenCalls {
@@ -89,13 +118,13 @@ export class RedisSeenCalls implements SeenCalls {
   }
 
   async write(sightings: readonly Sighting[]): Promise<void> {
-    const { cache, names, ttl, budget } = this.#options;
-    const keepMs = Math.max(...PARTS.map((part) => retentionOf(ttl.stateOf(part)).longestMs));
+    const { cache, names } = this.#options;
     await Promise.all(
-      sightings.map(async ({ address: { key, owner }, seen, isFirst }) => {
-        if (isFirst && !budget.admitSeen(ADDED_BYTES)) return;
-        const args = [owner, JSON.stringify(seen), keepMs, seen.requestedAtMs];
-        await runScript(cache, NOTE_SEEN, { keys: [names.of(key).seen], args });
+      sightings.map(async (sighting) => {
+        const note = seenNoteOf(sighting, this.#options);
+        if (note === null) return;
+        const { seen } = names.of(sighting.address.key);
+        await runScript(cache, NOTE_SEEN, { keys: [seen], args: [JSON.stringify(note)] });
       }),
     );
   }

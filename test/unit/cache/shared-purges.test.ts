@@ -1,7 +1,7 @@
 /** What follows hard purges in the background. */
 import { expect, test, vi } from 'vitest';
 import { PurgeSweep } from '../../../src/cache/redis/purge-sweep.ts';
-import type { RedisSharedCache } from '../../../src/cache/redis/redis-shared-cache.ts';
+import type { RedisCopies } from '../../../src/cache/redis/redis-copies.ts';
 import { PurgeLog } from '../../../src/cache/purge-log.ts';
 import { MemoryJournal } from '../../../src/journal/memory-journal.ts';
 import { FakeTime } from '../../support/flight-world.ts';
@@ -22,7 +22,7 @@ async function createSweep({ failing = 0, batches = 0 } = {}) {
   const time = new FakeTime();
   const failed = vi.fn<(error: unknown) => void>();
   let [passes, batchesDone, failuresLeft] = [0, 0, failing];
-  const measure: RedisSharedCache['measure'] = async (_matches, pass) => {
+  const measure: RedisCopies['measure'] = async (_matches, pass) => {
     passes += 1;
     for (; batchesDone < batches; batchesDone += 1) await pass?.onBatch?.(batchesDone);
     return ALL;
@@ -36,7 +36,7 @@ async function createSweep({ failing = 0, batches = 0 } = {}) {
   vi.spyOn(purges, 'noteSwept').mockResolvedValue();
   const sweep = new PurgeSweep({
     purges,
-    sharedCache: {
+    copies: {
       measure,
       countNames,
       delete: () => Promise.resolve(),
