@@ -4,6 +4,7 @@ import type { Maintenance } from '../upstream/maintenance.ts';
 import { erase } from '../cache/erase.ts';
 import { purge } from '../cache/purge.ts';
 import type { Tag } from '../cache/purge-log.ts';
+import { NO_SWEEP } from '../cache/shared-cache.ts';
 import { CACHE_CLASSES, type CacheClass } from '../cache/ttl-policy.ts';
 import type { Clock } from '../time/clock.ts';
 import { formatDuration } from '../time/duration.ts';
@@ -48,9 +49,10 @@ export function cacheControlEndpoints(options: AdminOptions): readonly Endpoint[
     }),
     endpoint(ROUTES.resetTtl, async (ctx) => changeTtl(ctx, options, classOf(ctx), null)),
     endpoint(ROUTES.purge, (ctx) => handlePurge(ctx, options)),
-    endpoint(ROUTES.showDeletion, () => {
-      const { upTo, entries, of } = purges.swept;
-      return { purges: purges.last, deletedUpTo: upTo, passed: entries, of };
+    endpoint(ROUTES.showDeletion, async () => {
+      // While Redis does not answer nothing is deleted.
+      const { passed, of } = (await cache.shared?.sweepProgress().catch(() => NO_SWEEP)) ?? NO_SWEEP;
+      return { purges: purges.last, deletedUpTo: purges.sweptUpTo, passed, of };
     }),
     endpoint(ROUTES.erase, (ctx) => handleErase(ctx, options)),
     endpoint(ROUTES.showMaintenance, () => maintenanceView(maintenance.current(), clock)),

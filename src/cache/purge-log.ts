@@ -17,7 +17,7 @@
  */
 import { z } from 'zod';
 import { ID_PATTERN, UUID_PATTERN } from '../domain/vocabulary.ts';
-import type { EventsByKind, Journal, LastPurge, Position, Snapshot } from '../journal/journal.ts';
+import type { Journal, LastPurge, Position, Snapshot } from '../journal/journal.ts';
 import type { Clock } from '../time/clock.ts';
 import type { RecordTag } from '../upstream/resources.ts';
 import { type ChangeMode, ChangeTable, type DatedCopy, type MarkOf } from './change-table.ts';
@@ -280,7 +280,7 @@ export class PurgeLog {
   readonly #table: PurgeTable;
   readonly changes = new ChangeTable();
   readonly #marks: SequenceMarks | null;
-  #swept: EventsByKind['swept'] = { upTo: 0, entries: 0, of: 0 };
+  #sweptUpTo = 0;
   /** The event by which the shared cache has gone back to an older state; 0 for none. */
   #restored = 0;
 
@@ -300,15 +300,15 @@ export class PurgeLog {
       this.changes.forget(upTo);
       this.#table.forget(upTo);
     });
-    journal.on('swept', ({ upTo, entries, of }) => {
-      this.#swept = { upTo: Math.max(upTo, this.#swept.upTo), entries, of };
+    journal.on('swept', ({ upTo }) => {
+      this.#sweptUpTo = Math.max(upTo, this.#sweptUpTo);
     });
     journal.on('restored', (_event, { sequence }) => {
       this.#restored = sequence;
     });
     journal.onSnapshot((snapshot) => {
       this.#restored = snapshot.restored;
-      this.#swept = snapshot.swept;
+      this.#sweptUpTo = snapshot.sweptUpTo;
       this.#table.restart(snapshot);
       this.changes.restart(snapshot);
     });
@@ -337,9 +337,9 @@ export class PurgeLog {
     return this.#table.forgotten;
   }
 
-  /** How far the bytes of purged copies are deleted from the shared cache, and how far the pass has come that is under way. */
-  get swept(): EventsByKind['swept'] {
-    return this.#marks === null ? this.#swept : { upTo: this.last, entries: 0, of: 0 };
+  /** How far the bytes of purged copies are deleted from the shared cache. */
+  get sweptUpTo(): number {
+    return this.#marks === null ? this.#sweptUpTo : this.last;
   }
 
   /** The number of the last purge. */
@@ -412,7 +412,7 @@ export class PurgeLog {
     await this.#journal.append({ kind: 'forgotten', upTo, endings });
   }
 
-  async noteSwept(swept: EventsByKind['swept']): Promise<void> {
-    await this.#journal.append({ kind: 'swept', ...swept });
+  async noteSwept(upTo: number): Promise<void> {
+    await this.#journal.append({ kind: 'swept', upTo });
   }
 }

@@ -144,6 +144,15 @@ export interface Pass {
   readonly onBatch?: (passed: number) => Promise<void>;
 }
 
+/** `passed` of so many names. */
+export interface SweepProgress {
+  readonly passed: number;
+  readonly of: number;
+}
+
+/** No pass is under way. */
+export const NO_SWEEP: SweepProgress = { passed: 0, of: 0 };
+
 /** The part that operators use. */
 export interface SharedCacheAdmin {
   /** Whether it can be asked now. */
@@ -152,6 +161,8 @@ export interface SharedCacheAdmin {
   ownersOf(key: string): Promise<readonly string[]>;
   /** How much of it matches. */
   measure(matches: (stored: Tagged) => boolean, pass?: Pass): Promise<Measured>;
+  /** How far the pass has come that deletes what was purged, in whichever process. */
+  sweepProgress(): Promise<SweepProgress>;
   /** Deletes the copies of an earlier release, which this one never reads. */
   deleteEarlier(): Promise<void>;
   /** `set`: for whom it is explained; null for nobody. Only looks. */

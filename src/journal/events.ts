@@ -46,7 +46,7 @@ const eventSchema = z.discriminatedUnion('kind', [
   changesSchema,
   z.object({ kind: z.literal('forgotten'), upTo: count, endings }),
   z.object({ kind: z.literal('restored') }),
-  z.object({ kind: z.literal('swept'), upTo: count, entries: count, of: count }),
+  z.object({ kind: z.literal('swept'), upTo: count }),
 ]) satisfies z.ZodType<JournalEvent>;
 
 const KINDS: ReadonlySet<string> = new Set(eventSchema.options.map(({ shape }) => shape.kind.value));
@@ -142,7 +142,6 @@ export function readSnapshot(fields: ReadonlyMap<string, string>): Omit<Snapshot
     }
     if (kind === 'times') times.set(name, overrides.safeParse(parsed(value)).data ?? []);
   }
-  const [upTo = 0, entries = 0, of = 0] = (fields.get('swept') ?? '0').split(' ').map(Number);
   return {
     purges,
     times,
@@ -151,7 +150,7 @@ export function readSnapshot(fields: ReadonlyMap<string, string>): Omit<Snapshot
     forgotten: Number(fields.get('forgotten') ?? 0),
     restored: Number(fields.get('restored') ?? 0),
     endings: endingsIn(fields),
-    swept: { upTo, entries, of },
+    sweptUpTo: Number(fields.get('swept') ?? 0),
     maintenance: maintenance.safeParse(parsed(fields.get('maintenance') ?? '')).data ?? null,
   };
 }

@@ -41,8 +41,8 @@ export interface EventsByKind {
   readonly forgotten: { readonly upTo: number } & Counted;
   /** The cache Redis has gone back to an older state: copies there that were fetched before this event count as purged. */
   readonly restored: object;
-  /** How far the bytes of purged copies are deleted: up to that event; a pass has looked at `entries` of `of` names. */
-  readonly swept: { readonly upTo: number; readonly entries: number; readonly of: number };
+  /** The bytes of the copies that were purged up to that event are deleted. */
+  readonly swept: { readonly upTo: number };
 }
 
 export interface Changed {
@@ -130,7 +130,7 @@ export interface Snapshot {
   readonly restored: number;
   /** How often something was ended in the cache Redis. */
   readonly endings: readonly number[];
-  readonly swept: EventsByKind['swept'];
+  readonly sweptUpTo: number;
   /** By class. A class without overrides may be left out. */
   readonly times: ReadonlyMap<string, readonly TimeOverride[]>;
   readonly maintenance: MaintenancePeriod | null;

@@ -142,9 +142,8 @@ local function record(text)
   elseif event.kind == 'restored' then
     redis.call('HSET', KEYS[1], 'restored', string.format('%.0f', sequence))
   elseif event.kind == 'swept' then
-    local swept = tonumber(string.match(redis.call('HGET', KEYS[1], 'swept') or '', '^%d+')) or 0
-    local upTo = math.max(swept, event.upTo)
-    redis.call('HSET', KEYS[1], 'swept', string.format('%.0f %.0f %.0f', upTo, event.entries, event.of))
+    local swept = tonumber(redis.call('HGET', KEYS[1], 'swept') or '') or 0
+    redis.call('HSET', KEYS[1], 'swept', string.format('%.0f', math.max(swept, event.upTo)))
   end
   for place, number in ipairs(event.endings or {}) do
     local field = string.format('endings:%.0f', place)

@@ -130,6 +130,11 @@ export class CacheNames {
     );
   }
 
+  /** How far the pass has come that deletes what was purged. */
+  get sweep(): string {
+    return taggedKey(`cache-${this.#store}`, 'sweep');
+  }
+
   /** With it begin the names of all entries, and of everything beside them. */
   get entryPrefix(): string {
     return `${PREFIX}{cache-${this.#store}-`;

@@ -378,6 +378,13 @@ describe('entries', () => {
     expect(here.noteSwept).toHaveBeenCalledOnce();
   });
 
+  test('how far a deletion has come can be read in another process', async () => {
+    await here.copies.noteSweep({ passed: 200, of: 900 });
+    expect(await there.copies.sweepProgress()).toEqual({ passed: 200, of: 900 });
+    await raw.set(names.sweep, 'nonsense');
+    expect(await there.copies.sweepProgress()).toEqual({ passed: 0, of: 0 });
+  });
+
   test('C6: a copy is read again if a purge of it may have been forgotten meanwhile', async () => {
     await (await acquire(here)).complete(found(SEEN_MS));
     const looked = look(here);

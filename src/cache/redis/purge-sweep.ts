@@ -14,7 +14,7 @@ import type { RedisCopies } from './redis-copies.ts';
 
 export interface PurgeSweepOptions {
   readonly purges: PurgeLog;
-  readonly copies: Pick<RedisCopies, 'measure' | 'delete' | 'mark' | 'countNames' | 'isUp' | 'addEnding'>;
+  readonly copies: Pick<RedisCopies, 'measure' | 'noteSweep' | 'delete' | 'mark' | 'countNames' | 'isUp' | 'addEnding'>;
   readonly seenCalls: Pick<SeenCalls, 'noteAnnounced'>;
   /** Whether this process is the one. */
   readonly isElected: () => boolean;
@@ -128,7 +128,7 @@ export class PurgeSweep {
   async #sweep(): Promise<void> {
     const { purges, copies, timers } = this.#options;
     const { lastBroad } = purges;
-    const isDue = lastBroad > purges.swept.upTo && lastBroad === this.#due;
+    const isDue = lastBroad > purges.sweptUpTo && lastBroad === this.#due;
     this.#due = lastBroad;
     if (!isDue) return;
     const of = await copies.countNames();
@@ -137,7 +137,7 @@ export class PurgeSweep {
       if (this.#isClosed) throw new Error('the process ends');
       if (performance.now() - notedAtMs >= NOTE_EVERY_MS) {
         notedAtMs = performance.now();
-        await purges.noteSwept({ upTo: 0, entries: Math.min(passed, of), of });
+        copies.noteSweep({ passed: Math.min(passed, of), of }).catch(() => undefined);
       }
       const pauseMs = Math.min(MAX_PAUSE_MS, PAUSE_FACTOR * (performance.now() - batchAtMs));
       await new Promise<void>((resolve) => void timers.after(pauseMs, resolve));

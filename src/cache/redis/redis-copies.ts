@@ -1,6 +1,7 @@
 /**
  * All copies in Redis, as operators and the sweep see them: how much there is, what is deleted or marked, how long it is kept.
  */
+import { z } from 'zod';
 import type { RedisLink } from '../../redis/connection.ts';
 import { CacheNames } from '../../redis/names.ts';
 import { runScript } from '../../redis/script.ts';
@@ -10,7 +11,15 @@ import type { ChangeMode, ChangeOrigin, Dated } from '../change-table.ts';
 import type { Measured } from '../entry.ts';
 import { isPurged, type PurgeLog, type Tag, type Tagged } from '../purge-log.ts';
 import { idIn, KEY_VERSION } from '../request.ts';
-import type { FlightInspection, Inspection, KeptCopy, Pass, SharedCacheAdmin } from '../shared-cache.ts';
+import {
+  type FlightInspection,
+  type Inspection,
+  type KeptCopy,
+  NO_SWEEP,
+  type Pass,
+  type SharedCacheAdmin,
+  type SweepProgress,
+} from '../shared-cache.ts';
 import type { CacheClass, TtlPolicy } from '../ttl-policy.ts';
 import { unlinkCopiesOf03 } from './copies-of-0.3.ts';
 import { type EntryFormat, type EntryPlace, HAS_COPY, parseJson, retentionOf, withOwners } from './entry-format.ts';
@@ -30,6 +39,9 @@ export interface RedisCopiesOptions {
 
 /** Names, or keys, asked about at a time. */
 const BATCH = 200;
+/** Longer than a pass pauses between two notes. */
+const SWEEP_SHOWN_MS = 10_000;
+const progressSchema = z.object({ passed: z.int().nonnegative(), of: z.int().nonnegative() });
 
 export class RedisCopies implements SharedCacheAdmin {
   readonly #options: RedisCopiesOptions;
@@ -80,9 +92,22 @@ export class RedisCopies implements SharedCacheAdmin {
       await onBatch?.(passed);
     }
     if (isDeleting) await this.#clearBeside(first);
-    if (isDeleting && purges.position.history === history)
-      await purges.noteSwept({ upTo: sequence, entries: 0, of: 0 });
+    if (isDeleting && purges.position.history === history) await purges.noteSwept(sequence);
     return { entries, bytes, isComplete: true };
+  }
+
+  /** For whoever asks at another process. */
+  async noteSweep(progress: SweepProgress): Promise<void> {
+    const { cache, entries } = this.#options;
+    const text = JSON.stringify(progress satisfies SweepProgress);
+    await cache.run((client) => client.set(entries.names.sweep, text, 'PX', SWEEP_SHOWN_MS));
+  }
+
+  async sweepProgress(): Promise<SweepProgress> {
+    this.#assertUp();
+    const { cache, entries } = this.#options;
+    const text = await cache.run((client) => client.get(entries.names.sweep));
+    return (text === null ? null : parseJson(progressSchema, text)) ?? NO_SWEEP;
   }
 
   async deleteEarlier(): Promise<void> {

@@ -38,6 +38,7 @@ async function createSweep({ failing = 0, batches = 0 } = {}) {
     purges,
     copies: {
       measure,
+      noteSweep: () => Promise.resolve(),
       countNames,
       delete: () => Promise.resolve(),
       mark: () => Promise.resolve(),
