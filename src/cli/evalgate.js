@@ -3,40 +3,31 @@
  * The launcher. It is plain JavaScript, so that any Node.js can run it. It runs the build of an installed package, or the
  * TypeScript of a checkout. A checkout has a Node.js of its own, from `npm ci`, for machines whose Node.js is too old.
  *
- * Node.js opens its inspector at SIGUSR1, and with that every key and record in memory, to all who reach its port. An option
- * of the command line prevents it. The process replaces itself by one with that option (same id, same streams), so that it
- * holds however evalgate is started. A health check and the help hold nothing, and start faster without.
+ * Node.js opens its inspector at SIGUSR1, and with that every key and record in memory, to all who reach its port. A program
+ * that listens to the signal takes it from the inspector, however evalgate is started.
  */
 /// <reference types="node" />
-import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import * as nodeModule from 'node:module';
 import { fileURLToPath } from 'node:url';
 
 const pathOf = (/** @type {string} */ relative) => fileURLToPath(new URL(relative, import.meta.url));
-const NO_INSPECTOR = '--disable-sigusr1';
 const BUNDLED = pathOf('../../node_modules/node/bin/node');
 const isBuilt = existsSync(pathOf('../../dist/cli/run.js'));
 /** The oldest Node.js that runs the build, and the oldest that runs the TypeScript. */
 const [oldestMajor, oldestMinor] = isBuilt ? [22, 15] : [24, 0];
 
-const args = process.argv.slice(2);
-const holdsNothing = args[0] === 'health' || args.some((arg) => ['--help', '-h', '--version'].includes(arg));
-
 const { node: version } = process.versions;
 const [major = 0, minor = 0] = version.split('.').map(Number);
 
 if (major > oldestMajor || (major === oldestMajor && minor >= oldestMinor)) {
-  // Windows has no such signal.
-  if (process.platform !== 'win32' && !holdsNothing && !process.execArgv.includes(NO_INSPECTOR)) {
-    const { execPath, execArgv, argv, env } = process;
-    process.execve?.(execPath, [execPath, ...execArgv, NO_INSPECTOR, ...argv.slice(1)], env);
-  }
+  process.on('SIGUSR1', () => {});
   nodeModule.enableCompileCache();
   await import(isBuilt ? '../../dist/cli/run.js' : './run.ts');
 } else if (existsSync(BUNDLED)) {
   // As one process: what is sent to the launcher reaches the program, and the launcher ends as the program does.
-  const program = spawn(BUNDLED, [fileURLToPath(import.meta.url), ...args], { stdio: 'inherit' });
+  const { spawn } = await import('node:child_process');
+  const program = spawn(BUNDLED, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: 'inherit' });
   const signals = /** @type {const} */ (['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR1']);
   for (const name of signals) process.on(name, () => program.kill(name));
   program.on('exit', (code, signal) => {

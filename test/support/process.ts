@@ -99,8 +99,7 @@ export class GatewayProcess {
     const hasProbe = isProbed || clockOffsetMs !== 0;
     const child = spawn(
       process.execPath,
-      // With its option given, the launcher need not replace itself, which would close the probe's descriptor.
-      ['--disable-sigusr1', ...(hasProbe ? ['--import', PROBE] : []), program, 'serve', '--demo', '--json'],
+      [...(hasProbe ? ['--import', PROBE] : []), program, 'serve', '--demo', '--json'],
       {
         env: { ...process.env, PORT: '0', ADMIN_PORT: '0', CLOCK_OFFSET_MS: String(clockOffsetMs), ...env },
         stdio: ['ignore', 'pipe', 'pipe', hasProbe ? 'pipe' : 'ignore'],
