@@ -3,11 +3,16 @@
  * no more than it needs; and it fails for nothing but the gateway: a file of the configuration that somebody has broken since
  * the start, or a secret that cannot be read, leaves a gateway live.
  */
+import { readFileSync } from 'node:fs';
 import { Agent, get } from 'node:http';
 import { isIPv6 } from 'node:net';
+import { configFileOf, type PlainAdmin, readPlainAdmin } from '../config/plain-file.ts';
 
 /** Longer than a gateway may be busy. Whoever runs the check gives it as long. */
 const TIMEOUT_MS = 10_000;
+const PORT = /^[1-9]\d{0,4}$/;
+const DEFAULT_HOST = '127.0.0.1';
+const DEFAULT_PORT = 8081;
 const ALIVE = '{"status":"alive"}';
 /** Where a listener on all addresses is found. The second is for machines whose IPv6 has no loopback address. */
 const NEARBY: Readonly<Record<string, readonly string[]>> = { '::': ['::1', '127.0.0.1'], '0.0.0.0': ['127.0.0.1'] };
@@ -41,12 +46,28 @@ function dead(text: string): Liveness {
   return { isLive: false, url: null, text };
 }
 
-/** The variables are enough if both are set; else the file is read, which takes most of the time. */
+/** By the variables and, if they are not enough, the file. Only a file of an unusual form takes the parser and all settings. */
 async function addressOf(env: NodeJS.ProcessEnv): Promise<{ readonly host: string; readonly port: number }> {
-  const { ADMIN_HOST: host = '', ADMIN_PORT: port = '' } = env;
-  if (host !== '' && /^[1-9]\d{0,4}$/.test(port)) return { host, port: Number(port) };
-  const { loadAdminAddress } = await import('../config/load.ts');
-  return loadAdminAddress(env);
+  const { ADMIN_HOST = '', ADMIN_PORT = '' } = env;
+  if (ADMIN_HOST !== '' && PORT.test(ADMIN_PORT)) return { host: ADMIN_HOST, port: Number(ADMIN_PORT) };
+  const inFile = readPlainFile(configFileOf(env));
+  // A variable that is given and is no port is for the whole configuration to judge.
+  if (inFile === null || (ADMIN_PORT !== '' && !PORT.test(ADMIN_PORT))) {
+    const { loadAdminAddress } = await import('../config/load.ts');
+    return loadAdminAddress(env);
+  }
+  return {
+    host: ADMIN_HOST || (inFile.host ?? DEFAULT_HOST),
+    port: Number(ADMIN_PORT || (inFile.port ?? DEFAULT_PORT)),
+  };
+}
+
+function readPlainFile(path: string): PlainAdmin | null {
+  try {
+    return readPlainAdmin(readFileSync(path, 'utf8'));
+  } catch {
+    return null;
+  }
 }
 
 /** Null if a gateway answers there. */

@@ -1,7 +1,6 @@
 /** Puts the layers together (defaults < file < environment) and checks the whole. */
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { tlsFilesOf } from '../redis/address.ts';
 import { problemOf } from './codecs.ts';
@@ -10,6 +9,7 @@ import { conflictsOf, warningsOf } from './cross-checks.ts';
 import { environmentWarnings, isTracingOn, readEnvironment } from './environment.ts';
 import { ConfigError, type ConfigFault, showGiven } from './errors.ts';
 import { readFileLayer } from './file.ts';
+import { configFileOf, SHIPPED_FILE } from './plain-file.ts';
 import { type Layer, type ReadFile, type Setting, treeOf } from './settings.ts';
 import type { Environment } from './variable.ts';
 
@@ -37,12 +37,9 @@ export interface LoadedConfig {
 /** The texts of the files that were read, by path. They hold secrets. */
 export type KeptFiles = Readonly<Record<string, string>>;
 
-/** The file that comes with the program and is read unless `CONFIG_FILE` names another. */
-const SHIPPED_FILE = fileURLToPath(new URL('../../config/default.yaml', import.meta.url));
-
 /** Loads and checks the whole configuration. Throws ConfigError with all faults at once. */
 export function loadConfig({ env, readFile = readText }: { env: Environment; readFile?: ReadFile }): LoadedConfig {
-  const path = env['CONFIG_FILE'] || SHIPPED_FILE;
+  const path = configFileOf(env);
   const isShipped = path === SHIPPED_FILE;
   const file = isShipped ? nameOfShipped() : path;
   const files: Record<string, string> = {};
@@ -62,7 +59,7 @@ export function loadConfig({ env, readFile = readText }: { env: Environment; rea
  * may run with an earlier one. What cannot be read counts as not given.
  */
 export function loadAdminAddress(env: Environment): Pick<Config['admin'], 'host' | 'port'> {
-  const path = env['CONFIG_FILE'] || SHIPPED_FILE;
+  const path = configFileOf(env);
   // No file of a secret is read for this.
   const layers = { file: readFileLayer(path, path, readText), environment: readEnvironment(env, () => '') };
   return check(

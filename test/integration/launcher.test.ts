@@ -5,7 +5,7 @@ import { copyFile, mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { openFolder } from '../support/files.ts';
+import { fileOf, openFolder } from '../support/files.ts';
 import { startTestGateway } from '../support/gateway.ts';
 import { forFile } from '../support/opened.ts';
 import { runProcess } from '../support/process.ts';
@@ -85,16 +85,23 @@ registerHooks({
   return ['--import', `data:text/javascript,${encodeURIComponent(hooks)}`];
 }
 
-test('a health check by the variables loads no library, and its exit status says whether the gateway is live', async () => {
-  const gateway = await forFile(startTestGateway());
-  const args = [...onlyWith(), PROGRAM, 'health'];
-  const env = { ...process.env, ADMIN_HOST: '127.0.0.1', ADMIN_PORT: new URL(gateway.adminUrl).port };
-  const live = { code: 0, stdout: `The gateway at ${gateway.adminUrl} is live.\n`, stderr: '' };
-  expect(await runProcess(process.execPath, args, env)).toEqual(live);
-  const gone = await runProcess(process.execPath, args, { ...env, ADMIN_PORT: '1' });
-  const stderr = 'No live gateway answers at http://127.0.0.1:1 (ECONNREFUSED).\n';
-  expect(gone).toEqual({ code: 1, stdout: '', stderr });
-});
+test.each(['variables', 'file'])(
+  'a health check by the %s loads no library, and its exit status says whether the gateway is live',
+  async (by) => {
+    const gateway = await forFile(startTestGateway());
+    const args = [...onlyWith(), PROGRAM, 'health'];
+    const at = (port: string): NodeJS.ProcessEnv =>
+      by === 'file'
+        ? { CONFIG_FILE: fileOf(`admin:\n  port: ${port}\n`) }
+        : { ADMIN_HOST: '127.0.0.1', ADMIN_PORT: port };
+    const live = { code: 0, stdout: `The gateway at ${gateway.adminUrl} is live.\n`, stderr: '' };
+    const { port } = new URL(gateway.adminUrl);
+    expect(await runProcess(process.execPath, args, { ...process.env, ...at(port) })).toEqual(live);
+    const gone = await runProcess(process.execPath, args, { ...process.env, ...at('1') });
+    const stderr = 'No live gateway answers at http://127.0.0.1:1 (ECONNREFUSED).\n';
+    expect(gone).toEqual({ code: 1, stdout: '', stderr });
+  },
+);
 
 test.each(['', 'serve', 'keys', 'keys create', 'keys list', 'health', 'doctor', 'sync', 'transcript', 'openapi'])(
   'the help of "%s" loads no library but that of the command line, and the bounds of memory',
