@@ -53,7 +53,7 @@ const MAX_SLIPS = 2;
 export function environmentWarnings(env: Environment): readonly string[] {
   return givenNames(env).flatMap((name) => {
     if (NAMES.includes(name) || name.startsWith('OTEL_')) return [];
-    const meant = nearest(name, NAMES);
+    const meant = nearest(name, NAMES, MAX_SLIPS);
     const maxSlips = meant === null || meant.length < MIN_LENGTH_FOR_SLIPS ? 0 : MAX_SLIPS;
     if (meant !== null && editDistance(name.toUpperCase(), meant) <= maxSlips) {
       return [`${name} is set and is no setting of evalgate: did you mean ${meant}?`];

@@ -52,15 +52,19 @@ export function showGiven(written: unknown, secret: boolean): string {
 
 /**
  * The candidate nearest to the word by edit distance, ignoring case, or the one that the word is with its unit
- * (`redisBytes` for `redis`); null if none is near enough to be meant.
+ * (`redisBytes` for `redis`); null if none is within `limit`, by default a third of the word: near enough to be meant.
  */
-export function nearest(word: string, candidates: readonly string[]): string | null {
+export function nearest(
+  word: string,
+  candidates: readonly string[],
+  limit = Math.max(2, Math.floor(word.length / 3)),
+): string | null {
   const withUnit = candidates.find(
     (candidate) => word.startsWith(candidate) && /^[A-Z]/.test(word.slice(candidate.length)),
   );
   if (withUnit !== undefined) return withUnit;
-  const limit = Math.max(2, Math.floor(word.length / 3));
   const [best] = candidates
+    .filter((candidate) => Math.abs(candidate.length - word.length) <= limit)
     .map((candidate) => ({ candidate, distance: editDistance(word.toLowerCase(), candidate.toLowerCase()) }))
     .filter(({ distance }) => distance <= limit)
     .toSorted((a, b) => a.distance - b.distance);

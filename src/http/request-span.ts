@@ -1,9 +1,9 @@
 /** The span of a request, from its headers until its answer was sent or its client had left. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { type Attributes, context, propagation, ROOT_CONTEXT, type Span, SpanKind, trace } from '@opentelemetry/api';
+import type { Attributes, Span } from '@opentelemetry/api';
 import type { RequestHandler } from '../server/server.ts';
 import { CLIENT_CLOSED_REQUEST, type RequestReport } from '../telemetry/request-report.ts';
-import { beginSpan, endSpan, errorTypeOf, markFailed } from '../tracing/spans.ts';
+import { beginSpan, endSpan, errorTypeOf, markFailed, openTelemetry } from '../tracing/spans.ts';
 
 /** The semantic conventions have these; any other is `_OTHER`. */
 const METHODS = /^(?:CONNECT|DELETE|GET|HEAD|OPTIONS|PATCH|POST|PUT|TRACE)$/;
@@ -16,6 +16,7 @@ const TRACEPARENT = {
 
 /** The same handler, with a span for each request that continues the caller's trace; `endRequestSpan` ends it. */
 export function traced(handler: RequestHandler): RequestHandler {
+  const { context, propagation, ROOT_CONTEXT, SpanKind, trace } = openTelemetry();
   return (request, response) => {
     const caller = propagation.extract(ROOT_CONTEXT, request.headers, TRACEPARENT);
     const span = beginSpan(nameOf(request.method ?? '', null), { kind: SpanKind.SERVER }, caller);

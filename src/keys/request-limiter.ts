@@ -3,7 +3,7 @@
  * one's own key) and for wrong admin tokens. Counted for all processes in Redis, if there is one; while it does not answer,
  * each process counts by itself.
  */
-import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
+import type { RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible';
 import type { RedisLink } from '../redis/connection.ts';
 import type { RedisClient } from '../redis/open-connection.ts';
 
@@ -22,7 +22,18 @@ export interface RequestLimiterOptions {
   readonly redis: Pick<RedisLink, 'client' | 'isUp'> | null;
 }
 
-export function createRequestLimiter({ name, points, windowSeconds, redis }: RequestLimiterOptions): RequestLimiter {
+/** Nothing is counted before somebody fails, so the library is loaded by the first use of a limit. */
+export function createRequestLimiter(options: RequestLimiterOptions): RequestLimiter {
+  let opened: Promise<RequestLimiter> | null = null;
+  const open = (): Promise<RequestLimiter> => (opened ??= openLimiter(options));
+  return {
+    consume: async (id) => (await open()).consume(id),
+    wait: async (id) => (await open()).wait(id),
+  };
+}
+
+async function openLimiter({ name, points, windowSeconds, redis }: RequestLimiterOptions): Promise<RequestLimiter> {
+  const { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } = await import('rate-limiter-flexible');
   const window = { points, duration: windowSeconds, keyPrefix: `evalgate:limit:${name}` };
   const memory = new RateLimiterMemory(window);
   const sharedBy = (storeClient: RedisClient): RateLimiterAbstract =>

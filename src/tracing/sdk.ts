@@ -3,7 +3,7 @@
  * it needs takes its time to load. A collector in trouble is no request's trouble.
  */
 import { hostname } from 'node:os';
-import { context, diag, DiagLogLevel, propagation, trace } from '@opentelemetry/api';
+import * as api from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import {
   ExportResultCode,
@@ -33,6 +33,9 @@ import type { Logger } from '../log/logger.ts';
 import { systemTimers, withDeadline } from '../time/timers.ts';
 import { TRACES_GRACE_MS } from '../server/server.ts';
 import { VERSION } from '../version.ts';
+import { useOpenTelemetry } from './spans.ts';
+
+const { context, diag, DiagLogLevel, propagation, trace } = api;
 
 /**
  * Tracing for the whole process. Returns a function that ends it: it sends what waits, within `TRACES_GRACE_MS`, and never
@@ -52,6 +55,7 @@ export async function startTracing(logger: Logger): Promise<() => Promise<void>>
     sampler: createSampler(),
     spanProcessors: exporters.map(({ exporter }) => new BatchSpanProcessor({ exporter, ...batchOptions() })),
   });
+  useOpenTelemetry(api);
   trace.setGlobalTracerProvider(provider);
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   const propagators = getStringListFromEnv('OTEL_PROPAGATORS') ?? ['tracecontext'];

@@ -1,37 +1,44 @@
 /**
  * Spans, begun where the work is done. A request has one only if tracing is on (`sdk.ts`), and everything else only below
- * a recorded request: without the SDK, OpenTelemetry's interface does nothing, and nothing here makes an object.
+ * a recorded request: without the SDK, OpenTelemetry's interface is not even loaded, and nothing here makes an object.
  *
  * Nothing that a caller or the store can choose the text of is in a span, but for the request's id, which has the form
  * that the access log has it in (K2: no id, query or address). `docs/tracing.md` lists every name.
  */
-import {
-  type Attributes,
-  type Context,
-  context,
-  propagation,
-  type Span,
-  SpanKind,
-  type SpanOptions,
-  SpanStatusCode,
-  trace,
-} from '@opentelemetry/api';
+import type * as OpenTelemetry from '@opentelemetry/api';
 import { VERSION } from '../version.ts';
+
+type Span = OpenTelemetry.Span;
+
+let loaded: typeof OpenTelemetry | null = null;
+
+/** For the SDK, which brings OpenTelemetry's interface: from now on there are spans. */
+export function useOpenTelemetry(api: typeof OpenTelemetry): void {
+  loaded = api;
+}
+
+/** OpenTelemetry's interface. Throws if tracing was never on. */
+export function openTelemetry(): typeof OpenTelemetry {
+  if (loaded === null) throw new Error('A span was begun, and tracing is off.');
+  return loaded;
+}
 
 /** The active span, recorded or not; undefined if tracing is off. */
 export function activeSpan(): Span | undefined {
-  return trace.getActiveSpan();
+  return loaded?.trace.getActiveSpan();
 }
 
 /** The active span if it takes attributes and children: it is recorded, and has not ended. */
 export function recordingSpan(): Span | undefined {
-  const span = trace.getActiveSpan();
+  const span = activeSpan();
   return span?.isRecording() === true ? span : undefined;
 }
 
-/** Begins a span below that of the context, by default the active one. */
-export function beginSpan(name: string, options: SpanOptions, parent: Context = context.active()): Span {
-  return trace.getTracer('evalgate', VERSION).startSpan(name, { startTime: nowMs(), ...options }, parent);
+/** Begins a span below that of the context, by default the active one. Throws if tracing was never on. */
+export function beginSpan(name: string, options: OpenTelemetry.SpanOptions, parent?: OpenTelemetry.Context): Span {
+  const { context, trace } = openTelemetry();
+  const tracer = trace.getTracer('evalgate', VERSION);
+  return tracer.startSpan(name, { startTime: nowMs(), ...options }, parent ?? context.active());
 }
 
 export function endSpan(span: Span): void {
@@ -40,11 +47,14 @@ export function endSpan(span: Span): void {
 
 /** Runs it with the span active, and ends the span with its result. */
 export function within<R>(span: Span, run: () => Promise<R>): Promise<R> {
+  const { context, trace } = openTelemetry();
   return endedBy(context.with(trace.setSpan(context.active(), span), run), span);
 }
 
 /** Runs it with no span active: nothing that it does is recorded. */
 export function unrecorded<R>(run: () => R): R {
+  if (loaded === null) return run();
+  const { context, trace } = loaded;
   return context.with(trace.deleteSpan(context.active()), run);
 }
 
@@ -70,21 +80,21 @@ export function redisSpan<R>(
   batchSize?: number,
 ): Promise<R> {
   if (recordingSpan() === undefined) return answer;
-  const attributes: Attributes = {
+  const attributes: OpenTelemetry.Attributes = {
     'db.system.name': 'redis',
     'db.operation.name': call.slice(0, call.indexOf(' ')),
     'db.query.summary': call,
     'evalgate.redis': redis,
   };
   if (batchSize !== undefined) attributes['db.operation.batch.size'] = batchSize;
-  return endedBy(answer, beginSpan(call, { kind: SpanKind.CLIENT, attributes }));
+  return endedBy(answer, beginSpan(call, { kind: openTelemetry().SpanKind.CLIENT, attributes }));
 }
 
 /** A call to the store. Its span is without the store's address, which never leaves the gateway (K2). */
 export function storeSpan<R>(resource: string, template: string, call: () => Promise<R>): Promise<R> {
   if (recordingSpan() === undefined) return call();
   const attributes = { 'http.request.method': 'GET', 'url.template': template, 'evalgate.resource': resource };
-  return within(beginSpan(`GET ${template}`, { kind: SpanKind.CLIENT, attributes }), call);
+  return within(beginSpan(`GET ${template}`, { kind: openTelemetry().SpanKind.CLIENT, attributes }), call);
 }
 
 /**
@@ -93,13 +103,14 @@ export function storeSpan<R>(resource: string, template: string, call: () => Pro
  */
 export function outgoingTraceparent(callers: string | undefined): string | undefined {
   if (activeSpan() === undefined) return callers;
+  const { context, propagation } = openTelemetry();
   const headers: { traceparent?: string } = {};
   propagation.inject(context.active(), headers);
   return headers.traceparent;
 }
 
 export function markFailed(span: Span, errorType: string): void {
-  span.setStatus({ code: SpanStatusCode.ERROR });
+  span.setStatus({ code: openTelemetry().SpanStatusCode.ERROR });
   span.setAttribute('error.type', errorType);
 }
 
