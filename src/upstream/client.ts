@@ -5,7 +5,7 @@
 import { setMaxListeners } from 'node:events';
 import type { ClientRequest, IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
-import got, { AbortError, type Got, type PlainResponse, RequestError, TimeoutError } from 'got';
+import type { Got, PlainResponse } from 'got';
 import { z } from 'zod';
 import { type Clock, systemClock } from '../time/clock.ts';
 import { outgoingTraceparent, recordingSpan, storeSpan } from '../tracing/spans.ts';
@@ -92,12 +92,17 @@ interface Reply {
   readonly body: Buffer;
 }
 
+/** got as it calls the store, and its errors. */
+interface Http extends Pick<typeof import('got'), 'RequestError' | 'TimeoutError' | 'AbortError'> {
+  readonly client: Got;
+}
+
 export class StoreClient {
   readonly #options: StoreClientOptions;
   readonly #clock: Clock;
   readonly #connections: Connections;
   readonly #closing = new AbortController();
-  readonly #http: Got;
+  #http: Promise<Http> | null = null;
   #token: string | null;
 
   constructor(options: StoreClientOptions) {
@@ -108,20 +113,6 @@ export class StoreClient {
     this.#connections = new Connections({ ...options, clock });
     // Each call in flight listens to it.
     setMaxListeners(0, this.#closing.signal);
-    this.#http = got.extend({
-      headers: {
-        accept: 'application/json',
-        'accept-encoding': 'gzip',
-        'user-agent': 'evalgate',
-      },
-      // A repetition needs a budget, which belongs to the guard.
-      retry: { limit: 0 },
-      followRedirect: false,
-      throwHttpErrors: false,
-      // Decoded here, within the cap on the decoded bytes.
-      decompress: false,
-      signal: this.#closing.signal,
-    });
   }
 
   /** Sends that token from the next call on. */
@@ -210,7 +201,8 @@ export class StoreClient {
   ): Promise<Reply | null> {
     const { baseUrl, maxResponseBytes } = this.#options;
     const traceparent = outgoingTraceparent(request.traceparent);
-    const stream = this.#http.stream(baseUrl + path, {
+    const http = await (this.#http ??= this.#open());
+    const stream = http.client.stream(baseUrl + path, {
       agent: agents,
       // got leaves out headers that are undefined.
       headers: {
@@ -248,8 +240,28 @@ export class StoreClient {
     } catch (error) {
       stream.destroy();
       if (connection.wasKept && !connection.hasAnswered && CLOSED.has(codeOfFailure(error))) return null;
-      throw storeErrorOf(error, status, timeoutMs);
+      throw storeErrorOf(http, error, status, timeoutMs);
     }
+  }
+
+  /** got, loaded by the first call: until then a process starts sooner and is smaller without it. */
+  async #open(): Promise<Http> {
+    const { default: got, RequestError, TimeoutError, AbortError } = await import('got');
+    const client = got.extend({
+      headers: {
+        accept: 'application/json',
+        'accept-encoding': 'gzip',
+        'user-agent': 'evalgate',
+      },
+      // A repetition needs a budget, which belongs to the guard.
+      retry: { limit: 0 },
+      followRedirect: false,
+      throwHttpErrors: false,
+      // Decoded here, within the cap on the decoded bytes.
+      decompress: false,
+      signal: this.#closing.signal,
+    });
+    return { client, RequestError, TimeoutError, AbortError };
   }
 
   /** A clock that is never set back. */
@@ -355,12 +367,12 @@ function codeOfFailure(error: unknown): string {
  * How an exchange failed. got's errors carry the address and the bearer token of the request, and a logger writes
  * causes out, so none of them is passed on: only its code is. `status` is the store's, if its headers had arrived.
  */
-function storeErrorOf(error: unknown, status: number | null, timeoutMs: number): StoreError {
+function storeErrorOf(http: Http, error: unknown, status: number | null, timeoutMs: number): StoreError {
   if (error instanceof StoreError) return error;
-  if (error instanceof RequestError && error.cause instanceof StoreError) return error.cause;
-  if (error instanceof TimeoutError)
+  if (error instanceof http.RequestError && error.cause instanceof StoreError) return error.cause;
+  if (error instanceof http.TimeoutError)
     return new StoreError('timeout', `the store gave no whole answer within ${timeoutMs} ms`);
-  if (error instanceof AbortError)
+  if (error instanceof http.AbortError)
     return new StoreError('aborted', 'the call was abandoned before the store had answered');
   const code = codeOfFailure(error);
   if (code.startsWith('HPE_')) return garbled(`the answer is not HTTP (${code})`, status);
