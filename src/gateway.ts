@@ -1,7 +1,7 @@
 /** The composition root: a configuration in, a running gateway out. Each room opens itself; here they are given each other. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openAdmin } from './admin/app.ts';
-import { openBackend } from './backend/backend.ts';
+import { loadRedis, openBackend } from './backend/backend.ts';
 import type { DemoAnnouncement, SampleAccess } from './backend/demo-store.ts';
 import { findStore, identityOf, openStore, type StoreTarget } from './backend/store.ts';
 import { cacheSpans } from './cache/flight-spans.ts';
@@ -62,7 +62,8 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
     closing.unshift(await openTracing(loaded, logger));
     const target = await findStore(loaded.config.upstream, sample);
     closing.unshift(async () => target.sample?.close());
-    const rooms = openRooms(loaded, options, target, closing);
+    const openRedis = await loadRedis(loaded.config.redis.url);
+    const rooms = openRooms(loaded, options, { target, openRedis }, closing);
     const { telemetry, inForce, backend, keys } = rooms;
     await backend.redis?.join(keys.registry, () => cacheProtection(inForce.config));
     const secrets = trackSecrets(telemetry.health, loaded, options.secretFaults ?? []);
@@ -86,11 +87,18 @@ async function closeAll(closing: Closing): Promise<void> {
 
 type Rooms = ReturnType<typeof openRooms>;
 
+/** Those whom the gateway stands on. */
+interface Outside {
+  readonly target: StoreTarget;
+  /** Null for a gateway without Redis. */
+  readonly openRedis: Awaited<ReturnType<typeof loadRedis>>;
+}
+
 /**
  * Opens everything behind the listeners, each room with those that it stands on. In one turn of the event loop: afterwards the
  * journal brings what it has.
  */
-function openRooms(loaded: LoadedConfig, options: GatewayOptions, target: StoreTarget, closing: Closing) {
+function openRooms(loaded: LoadedConfig, options: GatewayOptions, { target, openRedis }: Outside, closing: Closing) {
   const { clock = systemClock, timers = systemTimers, logger, workers = null, droppedLines } = options;
   const { config, isTraced } = loaded;
   const { upstream } = config;
@@ -99,7 +107,8 @@ function openRooms(loaded: LoadedConfig, options: GatewayOptions, target: StoreT
   const { health, metrics } = telemetry;
   const identity = identityOf(upstream);
   const readFile = keptOr(loaded.files);
-  const backend = openBackend({ config, readFile, store: identity, siblings: workers, reporting: telemetry, timers });
+  const ofBackend = { config, readFile, store: identity, siblings: workers, reporting: telemetry, timers };
+  const backend = openBackend(ofBackend, openRedis);
   const { journal, instances, redis } = backend;
   const link = redis?.state ?? null;
   const siblings = workers && (() => workers.counts());

@@ -4,7 +4,7 @@ import type { Journal } from '../journal/journal.ts';
 import { MemoryJournal } from '../journal/memory-journal.ts';
 import { type InstanceInfo, Instances } from '../redis/instances.ts';
 import { VERSION } from '../version.ts';
-import { type BackendContext, openSharedRedis, type SharedRedis } from './redis.ts';
+import type { BackendContext, SharedRedis } from './redis.ts';
 
 export interface Backend {
   readonly journal: Journal;
@@ -15,15 +15,23 @@ export interface Backend {
   close(): Promise<void>;
 }
 
+type OpenRedis = (context: BackendContext, about: InstanceInfo) => SharedRedis;
+
+/** Loads what opens the Redis at that address, before all rooms are opened in one turn; null for a gateway without. */
+export async function loadRedis(url: string | null): Promise<OpenRedis | null> {
+  if (url === null) return null;
+  const { openSharedRedis } = await import('./redis.ts');
+  return (context, about) => openSharedRedis(context, url, about);
+}
+
 /**
  * What listens to the journal has to do so from the same turn of the event loop on: afterwards the journal brings what it has.
  * Throws a StartError for an address of Redis that is none.
  */
-export function openBackend(context: BackendContext): Backend {
-  const { url } = context.config.redis;
+export function openBackend(context: BackendContext, openRedis: OpenRedis | null): Backend {
   const about = instanceInfo(context);
-  if (url !== null) {
-    const redis = openSharedRedis(context, url, about);
+  if (openRedis !== null) {
+    const redis = openRedis(context, about);
     const { journal, instances } = redis;
     return { journal, instances, redis, close: () => redis.close() };
   }

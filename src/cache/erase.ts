@@ -10,7 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import type { StoredEntry } from './entry.ts';
 import type { MemoryTier } from './memory-tier.ts';
-import { afterChange } from '../redis/connection.ts';
+import { afterChange } from '../redis/errors.ts';
 import { keysOf, purge, refusedText, type PurgeDependencies, type PurgeResult } from './purge.ts';
 import { isPurged, type PurgeLog, type Tag, type Tagged, tagSchema } from './purge-log.ts';
 import type { ReadThrough } from './read-through.ts';

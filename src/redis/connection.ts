@@ -5,7 +5,6 @@
  */
 import { EventEmitter } from 'node:events';
 import { isDeepStrictEqual } from 'node:util';
-import { messageOf } from '../log/error.ts';
 import type { RedisAddress } from './address.ts';
 import { BlockingConnection } from './blocking-connection.ts';
 import { ConnectionLostError, NotSentError, RedisTimeoutError, replyCode } from './errors.ts';
@@ -46,15 +45,6 @@ export interface RedisLinkOptions extends RedisAccess {
 
 /** The part of a link that sends commands to keys. */
 export type RedisCommands = Pick<RedisLink, 'run' | 'kind' | 'db'>;
-
-/** Runs what follows a change that was made. If it cannot be sent, that says nothing of the change itself. */
-export async function afterChange<T>(run: () => Promise<T>): Promise<T> {
-  try {
-    return await run();
-  } catch (error) {
-    throw new Error(`after the change: ${messageOf(error)}`, { cause: error });
-  }
-}
 
 const DEFAULT_TIMEOUT_MS = 250;
 /** Between two tries to find a primary in place of a replica. */

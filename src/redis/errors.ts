@@ -1,4 +1,5 @@
 /** The errors of commands to Redis: no answer, an answer that refuses, or nothing sent. */
+import { messageOf } from '../log/error.ts';
 
 /** No answer came in time: what was asked for may have been done or not. */
 export class RedisTimeoutError extends Error {
@@ -20,6 +21,15 @@ export class ConnectionLostError extends Error {
 
   constructor(message = 'The connection to Redis is closed.') {
     super(message);
+  }
+}
+
+/** Runs what follows a change that was made. If it cannot be sent, that says nothing of the change itself. */
+export async function afterChange<T>(run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    throw new Error(`after the change: ${messageOf(error)}`, { cause: error });
   }
 }
 

@@ -1,4 +1,4 @@
-/** The dashboard: its document and files, read once at start. They hold no data, so they are served without a token. */
+/** The dashboard: its document and files, each read when it is first asked for. They hold no data, so they are served without a token. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { CACHE_CLASSES } from '../../cache/ttl-policy.ts';
@@ -6,20 +6,26 @@ import { pagePolicy, StaticFile } from '../../server/static-file.ts';
 import { type AdminRoute, PROBES, ROUTES } from '../../operations/api.ts';
 import type { AdminStatus, Endpoint, EndpointContext } from '../endpoint.ts';
 
-/** The modules of libraries, with their names below `/dashboard/`. */
-const LIBRARIES = [
-  ...['preact', 'preact/hooks', 'htm', 'htm/preact'].map((module) => [module, import.meta.resolve(module)]),
-  ['uplot', chartFile('uPlot.esm.js')],
-].map(([module = '', url = '']) => ({
-  module,
-  name: `${module.replace('/', '-')}.mjs`,
-  bytes: readFileSync(new URL(url)),
-}));
-const CHART_STYLE = { name: 'uplot.css', bytes: readFileSync(new URL(chartFile('uPlot.min.css'))) };
+interface PageFile {
+  /** Below `/dashboard/`. */
+  readonly name: string;
+  readonly read: () => Buffer;
+}
+
+/** The modules of libraries. */
+const LIBRARIES: readonly (PageFile & { readonly module: string })[] = [
+  ...['preact', 'preact/hooks', 'htm', 'htm/preact'].map((module) => ({
+    module,
+    name: `${module.replace('/', '-')}.mjs`,
+    read: () => readFileSync(new URL(import.meta.resolve(module))),
+  })),
+  { module: 'uplot', name: 'uplot.mjs', read: () => readChartFile('uPlot.esm.js') },
+];
+const CHART_STYLE: PageFile = { name: 'uplot.css', read: () => readChartFile('uPlot.min.css') };
 
 /** A file for browsers, which uPlot documents beside its main one. */
-function chartFile(name: string): string {
-  return new URL(name, import.meta.resolve('uplot')).href;
+function readChartFile(name: string): Buffer {
+  return readFileSync(new URL(name, import.meta.resolve('uplot')));
 }
 
 /** Inline, because browsers take no import map from a file; the policy below allows exactly this text. */
@@ -39,28 +45,29 @@ const declared = (runbook: string): string =>
     `export const ROUTES = ${JSON.stringify(Object.fromEntries(ENDPOINTS.map(([id, { method, path, roles }]) => [id, { method, path, roles }])))};`,
   ].join('\n');
 
-/** `/`, and the files below `/dashboard/` that it loads. Throws if a file is missing. */
+/** `/`, and the files below `/dashboard/` that it loads. */
 export function dashboardEndpoints({ runbook }: Pick<AdminStatus, 'runbook'>): readonly Endpoint[] {
   const folder = new URL('../../../src/admin/dashboard/page/', import.meta.url);
   const own = readdirSync(folder).filter((name) => /\.(?:js|css)$/.test(name));
-  const files = [
-    { name: 'declared.js', bytes: Buffer.from(declared(runbook)) },
-    ...own.map((name) => ({ name, bytes: readFileSync(new URL(name, folder)) })),
+  const files: readonly PageFile[] = [
+    { name: 'declared.js', read: () => Buffer.from(declared(runbook)) },
+    ...own.map((name) => ({ name, read: () => readFileSync(new URL(name, folder)) })),
     ...LIBRARIES,
     CHART_STYLE,
   ];
   const modules = files.map(({ name }) => name).filter((name) => /\.m?js$/.test(name) && name !== 'theme-boot.js');
   return [
-    endpointOf('/', '.html', Buffer.from(renderPage(modules))),
-    ...files.map(({ name, bytes }) => endpointOf(`/dashboard/${name}`, extname(name), bytes)),
+    endpointOf('/', '.html', () => Buffer.from(renderPage(modules))),
+    ...files.map(({ name, read }) => endpointOf(`/dashboard/${name}`, extname(name), read)),
   ];
 }
 
 /** Browsers keep the files but ask for each at every load, so that nobody sees half of an old page after an update. */
-function endpointOf(path: string, type: string, bytes: Buffer): Endpoint {
-  const file = new StaticFile(type, bytes);
+function endpointOf(path: string, type: string, read: () => Buffer): Endpoint {
+  let file: StaticFile | null = null;
   const handle = async (ctx: EndpointContext): Promise<void> => {
     ctx.set({ 'Content-Security-Policy': CONTENT_SECURITY_POLICY, Vary: 'Accept-Encoding' });
+    file ??= new StaticFile(type, read());
     await file.send(ctx, 'private, no-cache');
   };
   return { route: { method: 'GET', path, roles: null, summary: 'a file of the dashboard', answer: null }, handle };
