@@ -23,7 +23,8 @@ const FLOORS = [
 
 /** Libraries, and the only files that know them. */
 const LIBRARIES = {
-  'koa|koa-compose|@koa/router': '^src/(http|admin)/',
+  'koa|koa-compose': '^src/(http|admin)/',
+  '@koa/router': '^src/(http|admin)/|^src/server/koa-router[.]ts$',
   ioredis: '^src/(redis|backend)/|redis[^/]*$',
   got: '^src/upstream/client[.]ts$',
   'prom-client': '^src/telemetry/',
@@ -75,6 +76,16 @@ export default {
       'the OpenTelemetry SDK loads only if traces are sent',
       { pathNot: '^src/gateway' },
       { path: '^src/tracing/sdk' },
+    ),
+    forbid(
+      '@koa/router as a value: only server/koa-router.ts, which says why',
+      { path: '^src/', pathNot: '^src/server/koa-router[.]ts$' },
+      { path: '(^|/)node_modules/@koa/router/', dependencyTypesNot: ['type-only'] },
+    ),
+    forbid(
+      'node:http as a value: only server/node-http.ts, which says why',
+      { path: '^src/' },
+      { path: '^(node:)?http$', dependencyTypes: ['core'], dependencyTypesNot: ['type-only'] },
     ),
     forbid('no development tool in src', {}, { dependencyTypes: ['npm-dev'] }),
     forbid('each import leads to a file', {}, { couldNotResolve: true }),

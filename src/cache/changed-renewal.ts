@@ -11,6 +11,7 @@
  * that failed, came too late or was followed by another change.
  */
 import { LRUCache } from 'lru-cache';
+import { atMost } from '../shares/at-most.ts';
 import type { Changed } from '../journal/journal.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
@@ -43,7 +44,7 @@ const NO_ROOM_WAIT_MS = 100;
 
 /** When each record was last read here, until it is renewed. The copy does not show it: what refreshes it is no read. */
 export class LastReads {
-  readonly #byKey = new LRUCache<string, LastRead>({ max: MAX_KNOWN });
+  readonly #byKey = new LRUCache<string, LastRead>(atMost(MAX_KNOWN));
   readonly listener: CacheListener;
 
   constructor(clock: Pick<Clock, 'nowMs'>) {

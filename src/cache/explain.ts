@@ -1,5 +1,6 @@
 /** Explains to operators which copies answer a request, and what its next read would do. It only looks. */
 import { LRUCache } from 'lru-cache';
+import { atMost } from '../shares/at-most.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Maintenance, MaintenanceWatch } from '../upstream/maintenance.ts';
 import { workspaceSetOf, type WorkspaceSet } from './address.ts';
@@ -322,7 +323,7 @@ export interface LastMiss {
 /** Why and when the last read of a key missed in this process, for the keys that missed lately. */
 export class LastMisses {
   /** By hash: a collision only makes a report less exact. */
-  readonly #misses = new LRUCache<number, LastMiss>({ max: 16_384 });
+  readonly #misses = new LRUCache<number, LastMiss>(atMost(16_384));
 
   /** Takes every read and ignores those that were answered at once. `atMs`: Unix milliseconds. */
   note({ keyHash, missReason }: Pick<ReadReport, 'keyHash' | 'missReason'>, atMs: number): void {

@@ -22,6 +22,7 @@
  * - Redis answers later than the reader waits for it (R6: 250 ms): the reader is given the answer first.
  */
 import { LRUCache } from 'lru-cache';
+import { atMost } from '../shares/at-most.ts';
 import { SingleFlight } from '../time/single-flight.ts';
 import { withDeadline } from '../time/timers.ts';
 import { unrecorded } from '../tracing/spans.ts';
@@ -79,7 +80,7 @@ export class Flights {
   /** By key and set. */
   readonly #underWay: WaitedFlights<Landing>;
   /** The flights that have failed, by key and set. */
-  readonly #failures = new LRUCache<string, { readonly error: unknown; readonly atMs: number }>({ max: MAX_FAILURES });
+  readonly #failures = new LRUCache<string, { readonly error: unknown; readonly atMs: number }>(atMost(MAX_FAILURES));
   readonly #spans = new FlightSpans();
 
   constructor(options: ReadThroughParts) {

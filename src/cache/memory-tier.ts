@@ -1,5 +1,6 @@
 /** The memory tier: bounded in bytes, and fair to the API keys that read from it (fair-lru.ts). */
 import { LRUCache } from 'lru-cache';
+import { atMost } from '../shares/at-most.ts';
 import type { Clock } from '../time/clock.ts';
 import { RESOURCES } from '../upstream/resources.ts';
 import { type Address, addressText, ownersIn, type WorkspaceSet } from './address.ts';
@@ -71,9 +72,9 @@ export class MemoryTier {
   readonly #absent: FairLru<Negative>;
   readonly #filed = new Map<string, Filed>();
   /** By address: when the fetch began whose answer has ended the copy there, Unix milliseconds. */
-  readonly #ended = new LRUCache<string, number>({ max: MAX_ENDED });
+  readonly #ended = new LRUCache<string, number>(atMost(MAX_ENDED));
   /** Hashes of keys: a collision only makes a report less exact. */
-  readonly #dropped = new LRUCache<number, 'evicted' | 'purged'>({ max: MAX_DROPPED });
+  readonly #dropped = new LRUCache<number, 'evicted' | 'purged'>(atMost(MAX_DROPPED));
   /** Entries that were evicted, except searched lists. */
   readonly #evicted = new EvictedEntries();
   readonly #clock: MemoryTierOptions['clock'];

@@ -1,5 +1,6 @@
 /** What the last answers have shown of each call, by workspace: in the process, or in Redis for all processes. */
 import { LRUCache } from 'lru-cache';
+import { atMost } from '../shares/at-most.ts';
 import { type Address, addressText } from './address.ts';
 import { keyOf, type MarkOf } from './change-table.ts';
 import type { LastSeen } from './digest.ts';
@@ -37,7 +38,7 @@ export async function noteForgotten(one: MarkOf, seenCalls: Pick<SeenCalls, 'not
 }
 
 export class MemorySeenCalls implements SeenCalls {
-  readonly #seen = new LRUCache<string, LastSeen>({ max: MAX_IN_MEMORY });
+  readonly #seen = new LRUCache<string, LastSeen>(atMost(MAX_IN_MEMORY));
 
   async read(addresses: readonly Address[]): Promise<readonly (LastSeen | null)[]> {
     return addresses.map((address) => this.#seen.get(addressText(address)) ?? null);

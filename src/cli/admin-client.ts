@@ -7,6 +7,7 @@ import type { z } from 'zod';
 import { OPERATOR_NAME, OPERATOR_NAME_FORM } from '../domain/vocabulary.ts';
 import type { ReadonlyDeep } from '../operations/answers.ts';
 import type { AdminRoute, ROUTES } from '../operations/api.ts';
+import type { DirectResponse } from './direct-fetch.ts';
 import {
   CliError,
   type CommandTexts,
@@ -204,17 +205,16 @@ function lineOf(base: string, line: string): unknown {
   return parsed;
 }
 
-async function* textOf(base: string, response: Response): AsyncGenerator<string> {
+async function* textOf(base: string, response: DirectResponse): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   try {
-    const body: AsyncIterable<Uint8Array> | null = response.body;
-    for await (const chunk of body ?? []) yield decoder.decode(chunk, { stream: true });
+    for await (const chunk of response.body) yield decoder.decode(chunk, { stream: true });
   } catch (error) {
     throw noAnswer(base, error);
   }
 }
 
-async function wholeText(base: string, response: Response): Promise<string> {
+async function wholeText(base: string, response: DirectResponse): Promise<string> {
   let text = '';
   for await (const chunk of textOf(base, response)) text += chunk;
   return text;
@@ -224,7 +224,7 @@ async function request<B>(
   command: Command,
   { method, path }: Pick<AdminRoute, 'method' | 'path'>,
   { params = {}, query = new URLSearchParams(), body, timeoutMs = TIMEOUT_MS }: CallParts<B>,
-): Promise<{ readonly base: string; readonly response: Response }> {
+): Promise<{ readonly base: string; readonly response: DirectResponse }> {
   const { base } = adminAddress(command);
   const operator = operatorOf(command);
   const token = await readToken(operator);

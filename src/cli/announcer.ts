@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { MAX_CHANGES } from '../changes/announcement.ts';
 import { sign } from '../changes/signature.ts';
 import { ROUTES } from '../operations/api.ts';
-import { directFetch } from './direct-fetch.ts';
+import { directFetch, textOf } from './direct-fetch.ts';
 
 const FIRST_DELAY_MS = 250;
 const LONGEST_DELAY_MS = 10_000;
@@ -77,6 +77,6 @@ export class Announcer {
       body,
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
-    return { status: response.status, text: await response.text() };
+    return { status: response.status, text: await textOf(response) };
   }
 }

@@ -1,10 +1,9 @@
 /**
- * `fetch` that never goes through a proxy. With `NODE_USE_ENV_PROXY`, Node's own sends what is for the admin listener of
- * this machine, with its token, to the proxy of `HTTP_PROXY`.
+ * A request as by `fetch`, which never goes through a proxy. With `NODE_USE_ENV_PROXY`, Node's own `fetch` sends what is for the
+ * admin listener of this machine, with its token, to the proxy of `HTTP_PROXY`.
  */
-import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
-import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
-import { Readable } from 'node:stream';
+import type { IncomingMessage } from 'node:http';
+import { Agent, request as requestHttp } from '../server/node-http.ts';
 
 interface DirectRequest {
   readonly method?: string;
@@ -14,22 +13,24 @@ interface DirectRequest {
   readonly signal: AbortSignal;
 }
 
-/** Statuses whose answers have no body. */
-const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
+export interface DirectResponse {
+  readonly status: number;
+  /** The value of a header, by its name in lower case; null if the answer has none. */
+  readonly header: (name: string) => string | null;
+  readonly body: AsyncIterable<Uint8Array>;
+}
 
 /**
  * Rejects as `fetch` does: with the signal's reason, or with a TypeError whose cause is the system's error. Redirects are not
  * followed.
  */
-export function directFetch(
+export async function directFetch(
   url: string,
   { method = 'GET', headers = {}, body = null, signal }: DirectRequest,
-): Promise<Response> {
-  // Agents of their own: only the global ones go through proxies.
-  const isTls = url.startsWith('https:');
-  const options = { method, headers: { ...headers }, agent: isTls ? new HttpsAgent() : new HttpAgent() };
+): Promise<DirectResponse> {
+  const send = url.startsWith('https:') ? await overTls() : overHttp;
   return new Promise((resolve, reject) => {
-    const request = isTls ? requestHttps(url, options) : requestHttp(url, options);
+    const request = send(url, { method, headers: { ...headers } });
     const fail = (error: Error): void =>
       reject(signal.aborted ? signal.reason : new TypeError('fetch failed', { cause: error }));
     const onAbort = (): void => void request.destroy();
@@ -41,17 +42,34 @@ export function directFetch(
   });
 }
 
-function responseOf(message: IncomingMessage, signal: AbortSignal): Response {
+interface SendOptions {
+  readonly method: string;
+  readonly headers: Record<string, string>;
+}
+
+type Send = (url: string, options: SendOptions) => ReturnType<typeof requestHttp>;
+
+// Agents of their own: only the global ones go through proxies.
+const overHttp: Send = (url, options) => requestHttp(url, { ...options, agent: new Agent() });
+
+/** TLS is loaded only if the address needs it. */
+async function overTls(): Promise<Send> {
+  const https = await import('node:https');
+  return (url, options) => https.request(url, { ...options, agent: new https.Agent() });
+}
+
+function responseOf(message: IncomingMessage, signal: AbortSignal): DirectResponse {
   const { statusCode: status = 0, headers } = message;
-  signal.addEventListener(
-    'abort',
-    () => void message.destroy(signal.reason instanceof Error ? signal.reason : undefined),
-  );
-  const init = {
-    status,
-    headers: Object.entries(headers).map(([name, value]): [string, string] => [name, String(value)]),
-  };
-  if (!WITHOUT_BODY.has(status)) return new Response(Readable.toWeb(message), init);
-  message.resume();
-  return new Response(null, init);
+  const onAbort = (): void => void message.destroy(signal.reason instanceof Error ? signal.reason : undefined);
+  signal.addEventListener('abort', onAbort);
+  message.on('close', () => signal.removeEventListener('abort', onAbort));
+  const header = (name: string): string | null => headers[name]?.toString() ?? null;
+  return { status, header, body: message };
+}
+
+/** The whole body as text. Rejects as its reading does. */
+export async function textOf({ body }: DirectResponse): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of body) chunks.push(chunk);
+  return new TextDecoder().decode(Buffer.concat(chunks));
 }

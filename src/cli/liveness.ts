@@ -4,8 +4,8 @@
  * the start, or a secret that cannot be read, leaves a gateway live.
  */
 import { readFileSync } from 'node:fs';
-import { Agent, get } from 'node:http';
 import { isIPv6 } from 'node:net';
+import { Agent, get } from '../server/node-http.ts';
 import { configFileOf, type PlainAdmin, readPlainAdmin } from '../config/plain-file.ts';
 
 /** Longer than a gateway may be busy. Whoever runs the check gives it as long. */

@@ -3,6 +3,7 @@
  * key may be bound to addresses).
  */
 import { LRUCache } from 'lru-cache';
+import { atMost } from '../shares/at-most.ts';
 import { FairQueue } from '../shares/shares.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
@@ -74,7 +75,7 @@ const GOOD_STEP_MS = 60_000;
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
   readonly #lookUps: FairQueue;
-  readonly #good = new LRUCache<KeyHash, { readonly keyId: string; readonly atMs: number }>({ max: MAX_GOOD_KEYS });
+  readonly #good = new LRUCache<KeyHash, { readonly keyId: string; readonly atMs: number }>(atMost(MAX_GOOD_KEYS));
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options;

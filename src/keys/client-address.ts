@@ -5,6 +5,7 @@
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIPv4, isIPv6, SocketAddress } from 'node:net';
 import { LRUCache } from 'lru-cache';
+import { atMost } from '../shares/at-most.ts';
 
 /** An IPv4 address in dotted form, or an IPv6 address as RFC 5952 writes it. */
 interface Address {
@@ -133,7 +134,7 @@ export function addressKey(address: string): string {
 }
 
 /** Every request asks for its client's, and the parts of IPv6 take some microseconds to find. */
-const holders = new LRUCache<string, string>({ max: 10_000, memoMethod: holderOf });
+const holders = new LRUCache<string, string>({ ...atMost(10_000), memoMethod: holderOf });
 
 function holderOf(address: string): string {
   const parsed = parseAddress(address);

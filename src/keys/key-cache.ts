@@ -3,6 +3,7 @@
  * that were not issued are cached apart from issued ones, so that made-up keys cannot push those out.
  */
 import { LRUCache } from 'lru-cache';
+import { atMost } from '../shares/at-most.ts';
 import type { Connectivity } from '../redis/connectivity.ts';
 import { SingleFlight } from '../time/single-flight.ts';
 import type { ApiKey, KeyHash } from './key.ts';
@@ -35,8 +36,8 @@ const MAX_KEYS = 10_000;
 
 export class KeyCache {
   readonly #options: KeyCacheOptions;
-  readonly #issued = new LRUCache<KeyHash, Copy>({ max: MAX_KEYS });
-  readonly #unknown = new LRUCache<KeyHash, Copy>({ max: MAX_KEYS });
+  readonly #issued = new LRUCache<KeyHash, Copy>(atMost(MAX_KEYS));
+  readonly #unknown = new LRUCache<KeyHash, Copy>(atMost(MAX_KEYS));
   readonly #loads = new SingleFlight<ApiKey | null>();
   /** Copies of older generations may be out of date. */
   #generation = 0;

@@ -5,6 +5,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { atMost } from '../shares/at-most.ts';
 import type { z } from 'zod';
 import type { Clock } from '../time/clock.ts';
 import type { RedisLink } from '../redis/connection.ts';
@@ -73,7 +74,7 @@ export class Audit {
   /** Made here and not yet in Redis, oldest first. */
   #unwritten: readonly KeptEntry[] = [];
   #writing: Promise<void> = Promise.resolve();
-  readonly #recordedAtMs = new LRUCache<string, number>({ max: CAPACITY.keys });
+  readonly #recordedAtMs = new LRUCache<string, number>(atMost(CAPACITY.keys));
 
   constructor(options: AuditOptions) {
     this.#options = options;

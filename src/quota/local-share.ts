@@ -5,6 +5,7 @@
  * window.
  */
 import { LRUCache } from 'lru-cache';
+import { atMost } from '../shares/at-most.ts';
 import { type Clock, wallMicros } from '../time/clock.ts';
 import type { QuotaDecision, QuotaLimits, QuotaUsage, WindowState } from './limiter.ts';
 import type { Admissions } from './redis-limiter.ts';
@@ -46,7 +47,7 @@ export class LocalShare {
   constructor(options: LocalShareOptions) {
     this.#options = options;
     this.#logs = new LRUCache({
-      max: options.maxQuotas,
+      ...atMost(options.maxQuotas),
       dispose: (_log, quotaId) => this.#unsynced.delete(quotaId),
     });
   }

@@ -7,6 +7,7 @@
  * a new key name.
  */
 import { LRUCache } from 'lru-cache';
+import { atMost } from '../shares/at-most.ts';
 import type { Clock } from '../time/clock.ts';
 import type { RedisCommands } from '../redis/connection.ts';
 import { replyCode } from '../redis/errors.ts';
@@ -243,7 +244,7 @@ export class RedisLimiter implements QuotaLimiter {
   readonly rejections: RejectionCache;
   #batches = new Map<string, Batch>();
   /** When Redis last admitted requests of this process, by its clock. */
-  readonly #admittedMicros = new LRUCache<string, number>({ max: MAX_REMEMBERED });
+  readonly #admittedMicros = new LRUCache<string, number>(atMost(MAX_REMEMBERED));
   readonly #onForgotten: (quotaId: string) => void;
 
   /** `onForgotten` is called for a quota whose log has lost requests of the last hour. */

@@ -3,6 +3,7 @@
  * its windows change only when their oldest request leaves, at a time that is known: until then the refusal holds.
  */
 import { LRUCache } from 'lru-cache';
+import { atMost } from '../shares/at-most.ts';
 import type { Clock } from '../time/clock.ts';
 import type { QuotaDecision, QuotaLimits, WindowState } from './limiter.ts';
 
@@ -24,7 +25,7 @@ interface Rejection extends QuotaDecision, CallTimes {
 
 export class RejectionCache {
   readonly #clock: Clock;
-  readonly #rejections = new LRUCache<string, Rejection>({ max: MAX_REJECTIONS });
+  readonly #rejections = new LRUCache<string, Rejection>(atMost(MAX_REJECTIONS));
 
   constructor(clock: Clock) {
     this.#clock = clock;

@@ -1,5 +1,6 @@
 /** Turns what the parts of a gateway report into metrics, log lines and the health of dependencies. */
 import { LRUCache } from 'lru-cache';
+import { atMost } from '../shares/at-most.ts';
 import type { Logger } from '../log/logger.ts';
 import type { RedisLinkOptions } from '../redis/connection.ts';
 import type { ListenerHooks } from '../server/server.ts';
@@ -36,7 +37,7 @@ export function storeHooks(
   { logger, metrics, clock, storeHealth, consumers }: Telemetry,
   countListed: (listed: Listed) => void,
 ): StoreHooks {
-  const loggedAtMs = new LRUCache<string, number>({ max: MAX_LEFT_OUT });
+  const loggedAtMs = new LRUCache<string, number>(atMost(MAX_LEFT_OUT));
   return {
     onConnect: (failure) => storeHealth.onConnect(failure),
     store: {

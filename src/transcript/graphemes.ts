@@ -8,7 +8,8 @@ import { STRIDE, type Slices } from './slices.ts';
  */
 const RISKY =
   /[^\0-\u02ff\u0370-\u0482\u048a-\u058f\u05d0-\u05f4\u0621-\u063a\u0641-\u064a\u2010-\u2027\u2030-\u205e\u3000-\u3029\u3041-\u3096\u309b-\u30ff\u4e00-\u9fff]/g;
-const SEGMENTER = new Intl.Segmenter('und', { granularity: 'grapheme' });
+/** Made by the first text that needs it, because ICU's rules take 8 ms to read. */
+let segmenter: Intl.Segmenter | null = null;
 /** So much is segmented at once. ICU's memory for it is freed by the garbage collector, which does not see it. */
 const WINDOW_UNITS = 4096;
 const CONTEXT_UNITS = 64;
@@ -77,7 +78,8 @@ function* markBoundaries(source: string, bits: Uint8Array): Slices<void> {
       const start = Math.max(position, risky - 1);
       const window = windowAt(source, start);
       let last = 0;
-      for (const { index } of SEGMENTER.segment(window)) {
+      segmenter ??= new Intl.Segmenter('und', { granularity: 'grapheme' });
+      for (const { index } of segmenter.segment(window)) {
         if (index <= disbelieved) continue;
         mark(bits, start + index);
         last = index;

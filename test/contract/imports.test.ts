@@ -36,6 +36,11 @@ const PLANTS: Readonly<Record<string, Plant>> = {
     text: "import { AdaptiveGuard } from '../upstream/guard.ts';",
     rules: ['upstream, config, keys, quota: only floors below'],
   },
+  "Node's HTTP as a module, which loads its fetch too": {
+    file: 'src/server/planted-http.ts',
+    text: "import { createServer } from 'node:http';\nexport const planted = createServer;",
+    rules: ['node:http as a value: only server/node-http.ts, which says why'],
+  },
   'a circle of types': {
     file: 'src/time/planted-one.ts',
     text: "import type { Two } from './planted-two.ts';",
@@ -49,7 +54,7 @@ const PLANTS: Readonly<Record<string, Plant>> = {
   'a library outside its rooms': {
     file: 'src/cache/planted-library.ts',
     text: "import type Koa from 'koa';",
-    rules: ['koa|koa-compose|@koa/router: only ^src/(http|admin)/'],
+    rules: ['koa|koa-compose: only ^src/(http|admin)/'],
   },
   'I/O in the domain': {
     file: 'src/domain/planted-io.ts',

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
 import { StoreError } from '../../upstream/store-error.ts';
 import { reasonOf } from '../admin-client.ts';
-import { directFetch } from '../direct-fetch.ts';
+import { type DirectResponse, directFetch } from '../direct-fetch.ts';
 import { type Check, checkClock, checksNamed, clockChecks, type Finding, grouped, readClock } from './check.ts';
 import { checkLists, NO_WORKSPACE } from './store-lists.ts';
 import { StoreReader } from './store-reader.ts';
@@ -76,7 +76,7 @@ async function* checkContract(
 }
 
 async function checkAccess(reply: Reply, url: string, settings: Config['upstream']): Promise<Check> {
-  const { status, headers, text, sentAtMs, answeredAtMs } = reply;
+  const { status, header, text, sentAtMs, answeredAtMs } = reply;
   if (status === 200 && /^\s*</.test(text)) {
     return upstream.fail(
       'the store answers a list with a page of HTML',
@@ -89,7 +89,7 @@ async function checkAccess(reply: Reply, url: string, settings: Config['upstream
     return upstream.fail(`the store refuses the token (status ${status})`, advice);
   }
   if (status >= 300 && status < 400) {
-    const place = headers.get('location');
+    const place = header('location');
     const message = `the store redirects (status ${status})${place === null ? '' : ` to ${place}`}, and redirects are never followed`;
     return upstream.fail(message, 'Set UPSTREAM_URL to where it redirects to.');
   }
@@ -138,8 +138,8 @@ async function otherScheme(url: string, settings: Config['upstream']): Promise<s
 const DATE_LAG_MS = 500;
 
 /** Key expiry and the ages of answers go by this machine's clock. */
-function checkStoreClock({ headers, sentAtMs, answeredAtMs }: Reply): Check {
-  const theirsMs = Date.parse(headers.get('date') ?? '') + DATE_LAG_MS;
+function checkStoreClock({ header, sentAtMs, answeredAtMs }: Reply): Check {
+  const theirsMs = Date.parse(header('date') ?? '') + DATE_LAG_MS;
   if (Number.isNaN(theirsMs)) return clockChecks.skipped('the store sends no Date header to compare with');
   return checkClock(readClock(theirsMs, sentAtMs, answeredAtMs), 'fail', {
     toleranceMs: 5000,
@@ -152,7 +152,7 @@ function checkStoreClock({ headers, sentAtMs, answeredAtMs }: Reply): Check {
 
 interface Reply {
   readonly status: number;
-  readonly headers: Headers;
+  readonly header: DirectResponse['header'];
   readonly text: string;
   /** When the request was sent and when its headers arrived, Unix milliseconds. */
   readonly sentAtMs: number;
@@ -178,14 +178,13 @@ async function probe(
     const answeredAtMs = Date.now();
     const chunks: Uint8Array[] = [];
     let bytes = 0;
-    const body: AsyncIterable<Uint8Array> | null = response.body;
-    for await (const chunk of body ?? []) {
+    for await (const chunk of response.body) {
       bytes += chunk.length;
       if (bytes > maxResponseBytes) throw new ProbeError(`the answer is larger than ${maxResponseBytes} bytes`);
       chunks.push(chunk);
     }
     const text = Buffer.concat(chunks).toString('utf8');
-    return { status: response.status, headers: response.headers, text, sentAtMs, answeredAtMs };
+    return { status: response.status, header: response.header, text, sentAtMs, answeredAtMs };
   } catch (error) {
     throw error instanceof ProbeError ? error : new ProbeError(reasonOf(error));
   }
