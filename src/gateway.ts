@@ -111,8 +111,7 @@ function openRooms(loaded: LoadedConfig, options: GatewayOptions, { target, open
   const backend = openBackend(ofBackend, openRedis);
   const { journal, instances, redis } = backend;
   const link = redis?.state ?? null;
-  const siblings = workers && (() => workers.counts());
-  const ofProcess = { self: instances.id, store: identity, siblings };
+  const ofProcess = { self: instances.id, store: identity, siblings: workers && (() => workers.counts()) };
   const ofOperators = { journal, maintenance: createMaintenance(health, clock, timers) };
   const operations = openOperations({ link, ...ofProcess, ...ofOperators, logger, clock, timers });
   const { maintenance } = operations;

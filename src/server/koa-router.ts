@@ -3,8 +3,9 @@
  * from the library itself.
  */
 import { createRequire } from 'node:module';
+import type * as KoaRouter from '@koa/router';
 
-type Library = typeof import('@koa/router');
+type Library = typeof KoaRouter;
 
 function isLibrary(value: unknown): value is Library {
   // The library exports the class itself, with its names as members.

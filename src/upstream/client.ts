@@ -5,6 +5,7 @@
 import { setMaxListeners } from 'node:events';
 import type { ClientRequest, IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
+import type * as GotLibrary from 'got';
 import type { Got, PlainResponse } from 'got';
 import { z } from 'zod';
 import { type Clock, systemClock } from '../time/clock.ts';
@@ -93,7 +94,7 @@ interface Reply {
 }
 
 /** got as it calls the store, and its errors. */
-interface Http extends Pick<typeof import('got'), 'RequestError' | 'TimeoutError' | 'AbortError'> {
+interface Http extends Pick<typeof GotLibrary, 'RequestError' | 'TimeoutError' | 'AbortError'> {
   readonly client: Got;
 }
 
