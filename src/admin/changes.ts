@@ -24,12 +24,13 @@ const ID_HEADER = 'webhook-id';
 
 export function changesEndpoints({ changes }: AdminOptions): readonly Endpoint[] {
   const { announcements, recentChanges } = changes;
+  const bodySchema = announcementBody();
   return [
     endpoint(ROUTES.announceChanges, async (ctx) => {
       const id = webhookId(ctx);
       const body = await readBody(ctx, z.unknown(), ANNOUNCEMENT_LIMIT_BYTES);
       refuseTooMany(body);
-      const announcement = mustBe(announcementBody(), body);
+      const announcement = mustBe(bodySchema, body);
       try {
         const { isRepeated, reached, of } = await announcements.announce(announcement, id);
         return { changes: announcement.changes.length, repeated: isRepeated, reached, processes: of };

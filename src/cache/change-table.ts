@@ -272,11 +272,13 @@ export class ChangeTable {
   }
 
   #set({ tag, workspace, kind }: Omit<MarkOf, 'mark'>, change: Partial<Mark>): void {
-    const known = this.#markOf(tag, workspace, kind);
+    const marks = this.#marks.get(tag) ?? new Map<string, MarkOf>();
+    if (marks.size === 0) this.#marks.set(tag, marks);
+    const name = nameOf(workspace, kind);
+    const known = marks.get(name)?.mark ?? NO_MARK;
     const mark = { ...known, ...change };
     this.#awaited += Number(mark.etag !== null) - Number(known.etag !== null);
-    const marks = this.#marks.get(tag) ?? new Map<string, MarkOf>();
-    this.#marks.set(tag, marks.set(nameOf(workspace, kind), { tag, workspace, kind, mark }));
+    marks.set(name, { tag, workspace, kind, mark });
   }
 }
 

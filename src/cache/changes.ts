@@ -55,7 +55,7 @@ interface Compared extends Judgement {
 }
 
 /** How many changes of an announcement are looked up in Redis at once: reads have their turn between them. */
-const LOOKED_UP_AT_ONCE = 50;
+const LOOKED_UP_AT_ONCE = 25;
 /** Unstable calls that are remembered by name. */
 const MAX_UNSTABLE = 1000;
 

@@ -50,9 +50,9 @@ local function id(number) return string.format('%.0f-0', number) end
 `;
 
 /**
- * KEYS: also feed, the announcement, then the stream of each workspace. ARGV: also the event, JSON of `isNamed`, `rememberMs`,
- * `keepMs` and `events`, which has a workspace and its events for each stream. Returns the history and number of the
- * announcement that was made before, or nothing.
+ * KEYS: also feed, the announcement, then the stream of each workspace. ARGV: also the event, JSON of its `mode` and `lists`,
+ * `isNamed`, `rememberMs`, `keepMs` and `events`, which has a workspace and its events for each stream. Returns the history and
+ * number of the announcement that was made before, or nothing. A large event would take long to be decoded here.
  */
 const ANNOUNCE = recordingScript(
   'announceChanges',
@@ -60,8 +60,9 @@ const ANNOUNCE = recordingScript(
 local given = cjson.decode(ARGV[3])
 local before = given.isNamed and redis.call('GET', KEYS[4])
 if before then return position(before) end
-record(ARGV[2])
+recordChanges(ARGV[2], given.mode, given.lists)
 ${OPEN_LUA}
+local announcement, at = string.format('%.0f', sequence), string.format('%.0f', nowMs)
 for i, of in ipairs(given.events) do
   local stream, workspace = KEYS[4 + i], of[1]
   local number = tonumber(redis.call('HGET', KEYS[3], workspace))
@@ -69,7 +70,7 @@ for i, of in ipairs(given.events) do
   number = number or 0
   for _, event in ipairs(of[2]) do
     number = number + 1
-    redis.call('XADD', stream, id(number), 'sequence', string.format('%.0f', sequence), 'at', string.format('%.0f', nowMs), 'event', event)
+    redis.call('XADD', stream, id(number), 'sequence', announcement, 'at', at, 'event', event)
   end
   redis.call('HSET', KEYS[3], workspace, string.format('%.0f', number))
   redis.call('XTRIM', stream, 'MAXLEN', ${MAX_EVENTS})
@@ -203,6 +204,8 @@ export class RedisFeed implements ChangeFeed {
     const text = JSON.stringify(event);
     const added = [...(events ?? [])];
     const given = {
+      mode: event.mode,
+      lists: event.lists,
       isNamed: id !== null,
       rememberMs: REMEMBERED_MS,
       keepMs,

@@ -99,8 +99,20 @@ return position('', redis.call('XRANGE', KEYS[2], string.format('%.0f-0', asked.
 `,
 );
 
-/** Defines `record`, which appends an event and writes what it leaves. */
+/** Defines `record`, which appends an event and writes what it leaves, and `recordChanges`, which need not decode the event. */
 const RECORD_LUA = `
+local function leaveChanges(text, mode, lists, nowMs)
+  redis.call('HSET', KEYS[1], string.format('changes:%.0f', sequence), text)
+  for _, workspace in ipairs(lists) do
+    local soft, hard = string.match(redis.call('HGET', KEYS[1], 'lists:' .. workspace) or '0 0', '^(%d+) (%d+)')
+    if mode == 'soft' then soft = sequence else hard = sequence end
+    redis.call('HSET', KEYS[1], 'lists:' .. workspace, string.format('%.0f %.0f %.0f', soft, hard, nowMs))
+  end
+end
+local function recordChanges(text, mode, lists)
+  add(text)
+  leaveChanges(text, mode, lists, redis.call('TIME')[1] * 1000)
+end
 local function record(text)
   add(text)
   local event = cjson.decode(text)
@@ -112,12 +124,7 @@ local function record(text)
       redis.call('HSET', KEYS[1], 'purge:' .. tag, string.format('%.0f %.0f %.0f', soft, hard, nowMs))
     end
   elseif event.kind == 'changes' then
-    redis.call('HSET', KEYS[1], string.format('changes:%.0f', sequence), text)
-    for _, workspace in ipairs(event.lists) do
-      local soft, hard = string.match(redis.call('HGET', KEYS[1], 'lists:' .. workspace) or '0 0', '^(%d+) (%d+)')
-      if event.mode == 'soft' then soft = sequence else hard = sequence end
-      redis.call('HSET', KEYS[1], 'lists:' .. workspace, string.format('%.0f %.0f %.0f', soft, hard, nowMs))
-    end
+    leaveChanges(text, event.mode, event.lists, nowMs)
   elseif event.kind == 'forgotten' then
     local fields = redis.call('HGETALL', KEYS[1])
     for i = 1, #fields, 2 do
@@ -154,7 +161,7 @@ local function record(text)
 end
 `;
 
-/** A script that also has `record(text)`. */
+/** A script that also has `record(text)` and `recordChanges(text, mode, lists)`. */
 export function recordingScript(name: string, lua: string): RedisScript {
   return journalScript(name, RECORD_LUA + lua);
 }

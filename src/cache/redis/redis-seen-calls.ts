@@ -64,6 +64,17 @@ return 1
 `,
 );
 
+/** KEYS: hashes. ARGV: of each, a field. Returns what they hold. */
+const GET_FIELDS = defineScript(
+  'getFields',
+  `
+local found = {}
+for i, key in ipairs(KEYS) do found[i] = redis.call('HGET', key, ARGV[i]) end
+return found
+`,
+);
+const fieldsSchema = z.array(z.string().nullable());
+
 /** What one takes in Redis, its name included. */
 const ADDED_BYTES = 500;
 const PARTS = ['transcript', 'scorecard', 'dealInsights'] as const;
@@ -101,18 +112,14 @@ export class RedisSeenCalls implements SeenCalls {
   async read(addresses: readonly Address[]): Promise<readonly (LastSeen | null)[]> {
     const { cache, names } = this.#options;
     if (!cache.isUp()) throw new Error('the cache Redis does not answer');
-    const texts = await cache.run((client) =>
-      Promise.all(addresses.map(({ key, owner }) => client.hget(names.of(key).seen, owner))),
-    );
+    const texts = await this.#fields(addresses, (key) => names.of(key).seen);
     return texts.map((text) => (text === null ? null : parseJson(seenSchema, text)));
   }
 
   async haveCopies(groups: readonly (readonly Address[])[]): Promise<readonly boolean[]> {
-    const { cache, names } = this.#options;
+    const { names } = this.#options;
     const addresses = groups.flat();
-    const listed = await cache.run((client) =>
-      Promise.all(addresses.map(({ key, owner }) => client.hget(names.of(key).owners, owner))),
-    );
+    const listed = await this.#fields(addresses, (key) => names.of(key).owners);
     const copied = new Set(addresses.filter((_, index) => listed[index] === HAS_COPY).map(addressText));
     return groups.map((group) => group.some((address) => copied.has(addressText(address))));
   }
@@ -137,5 +144,17 @@ export class RedisSeenCalls implements SeenCalls {
   async noteAnnounced({ key, owner }: Address, announced: number): Promise<void> {
     const { cache, names } = this.#options;
     await runScript(cache, NOTE_ANNOUNCED, { keys: [names.of(key).seen], args: [owner, announced] });
+  }
+
+  /** The owner's field in the hash of each key. In a Cluster they lie on several servers; else all are asked for at once. */
+  async #fields(addresses: readonly Address[], hashOf: (key: string) => string): Promise<readonly (string | null)[]> {
+    const { cache } = this.#options;
+    if (cache.kind === 'cluster') {
+      return await cache.run((client) =>
+        Promise.all(addresses.map(({ key, owner }) => client.hget(hashOf(key), owner))),
+      );
+    }
+    const call = { keys: addresses.map(({ key }) => hashOf(key)), args: addresses.map(({ owner }) => owner) };
+    return fieldsSchema.parse(await runScript(cache, GET_FIELDS, call));
   }
 }
