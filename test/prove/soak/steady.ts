@@ -39,6 +39,7 @@ const CONFIG = [
   'server: {keepAlive: 5s}',
   // The store shares its process with the load, so its latencies say nothing of it.
   'upstream: {adaptive: false}',
+  'log: {requests: errors}',
   'changes: {announced: true, keep: 10m}',
   `cache: {memory: 16MB, classes: {${Object.entries(CLASSES)
     .map(([name, times]) => `${name}: ${times}`)
@@ -74,7 +75,7 @@ export interface SteadyOptions {
 /** Resolves with the bars, and with a line per minute. Rejects if the fleet cannot be started or a rollout goes wrong. */
 export async function steady({ minutes, say }: SteadyOptions) {
   await using stack = new AsyncDisposableStack();
-  const world = await SoakWorld.start({ records: RECORDS, configs: [CONFIG], logLevel: 'warn', redis: 'sentinels' });
+  const world = await SoakWorld.start({ records: RECORDS, configs: [CONFIG], logLevel: 'info', redis: 'sentinels' });
   stack.defer(() => world.close());
   const failures: Failure[] = [];
   let hits: number[] = [];
