@@ -42,7 +42,7 @@ const DIGITS = `${D}{1,3}(?:[:：]${D}{1,3}){1,3}(?:[.,;]${D}{1,9})?(?![:：]?${
 /** Some programs write `00 : 00 : 01,000`. */
 const SPACED_DIGITS = `${D}{1,2} : ${D}{2} : ${D}{2}(?:[.,]${D}{1,9})?(?!${D})`;
 const CLOCK = `(?:(?:${HALF_DAY})${S}?)?(?:${DIGITS}|${SPACED_DIGITS})(?:${HALF_DAY_AFTER})?`;
-const MOMENT = `${DAY_BEFORE}${CLOCK}(?:${OFFSET}|${ZONE})?|${CLOCK}(?:${ZONE})?`;
+const CLOCK_OF_DAY = `${DAY_BEFORE}${CLOCK}(?:${OFFSET}|${ZONE})?`;
 
 const NUMBER = `${D}{1,5}(?:[.,]${D}{1,9})?${S}?`;
 const HOURS = `${NUMBER}(?:hours?|hrs?|h|[Ss]td|[Ss]tunden?|heures?|horas?|ч|час(?:а|ов)?|小时|小時|時間|时|時|시간|시)\\.?`;
@@ -61,7 +61,8 @@ const AMOUNT = [
 ].join('|');
 
 const TO = `${S}{0,8}(?:-{1,3}>|=>|[-–—~〜～→])${S}{0,8}|${S}{1,4}(?:to|bis|until)${S}{1,4}`;
-const TIME = `(?:${MOMENT}|${AMOUNT})`;
+/** What occurs most comes first. */
+const TIME = `(?:${CLOCK}(?:${ZONE})?|${AMOUNT}|${CLOCK_OF_DAY})`;
 const SPAN = `${TIME}(?:(?:${TO})${TIME})?`;
 /** Seconds without a unit are a time only if brackets or an arrow say so. */
 const PLAIN_SECONDS = `${D}{1,6}[.,]${D}{1,9}`;
@@ -77,6 +78,8 @@ const EMPHASIS = '(?:\\*{1,3}|_{1,2})?';
 const LINK = /\(https?:[^()\s]{1,300}\)/y;
 const IN_BRACKETS = `\\\\?[\\[(（【<{]${S}{0,2}${EMPHASIS}(?:${SPAN}|${DOTTED}|${SECONDS_SPAN})${EMPHASIS}${S}{0,2}\\\\?[\\])）】>}]`;
 
+/** What a clock time may go on with. */
+const MORE = new RegExp(`${HALF_DAY_AFTER}|${ZONE}|${TO}|${ARROW}|[:：.,;A-Za-z\\u00c0-\\u024f]`, 'y');
 const BARE = new RegExp(`(?:${SPAN}|${ANY_SECONDS}${ARROW}${ANY_SECONDS})${NO_WORD}`, 'y');
 const BRACKETED = new RegExp(IN_BRACKETS, 'y');
 const OPENING: ReadonlySet<number> = new Set(Array.from('[(（【<{\\', (bracket) => bracket.charCodeAt(0)));
@@ -105,7 +108,10 @@ const FOUR_PARTS = /:\d+:\d+:/;
 
 /** The range of WebVTT and SubRip, `00:01.000 --> 00:02.000`, at the position; null if there is none. */
 export function arrowRangeAt(text: string, start: number): CueRange | null {
-  if (!mayBeginRange(text, start)) return null;
+  const unit = text.charCodeAt(start);
+  if (!isDigit(unit) && !isOtherDigit(unit) && unit !== MINUS) return null;
+  const plain = plainRangeAt(text, start);
+  if (plain !== null) return plain;
   const sound = matchEndAt(ARROW_RANGE, text, start, text.length);
   const end = sound ?? matchEndAt(BAD_RANGE, text, start, text.length);
   if (end === null) return null;
@@ -119,13 +125,29 @@ export function arrowRangeAt(text: string, start: number): CueRange | null {
 }
 
 const FRACTION = /[.,] ?\d/;
+const MINUS = 0x2d;
 
-function mayBeginRange(text: string, start: number): boolean {
-  const unit = text.charCodeAt(start);
-  return isDigit(unit) || isOtherDigit(unit) || (unit === MINUS && isDigit(text.charCodeAt(start + 1)));
+/** A range as nearly all programs write it, a space on either side of the arrow and nothing behind it. */
+function plainRangeAt(text: string, start: number): CueRange | null {
+  const from = clockAt(text, start, text.length);
+  if (from === null) return null;
+  const arrow = skipSpace(text, from.end);
+  if (!text.startsWith('-->', arrow)) return null;
+  const to = clockAt(text, skipSpace(text, arrow + '-->'.length), text.length);
+  if (to === null || !isLineEnd(text.charCodeAt(to.end))) return null;
+  const parts = Math.max(from.parts, to.parts);
+  if (parts > 3 || from.fraction === ';' || to.fraction === ';') return null;
+  const isExact = from.fraction !== '' || to.fraction !== '';
+  return { quality: isExact ? 'exact' : 'loose', hasHours: parts > 2, end: to.end };
 }
 
-const MINUS = 0x2d;
+function skipSpace(text: string, position: number): number {
+  return text.charCodeAt(position) === SPACE ? position + 1 : position;
+}
+
+function isLineEnd(unit: number): boolean {
+  return unit === 0x0a || unit === 0x0d || Number.isNaN(unit);
+}
 
 /** The range of SBV, `0:00:01.000,0:00:03.000`. */
 export function commaRangeAt(text: string, start: number): CueRange | null {
@@ -145,7 +167,7 @@ export function timeAt(text: string, start: number, end: number): Time | null {
   const unit = text.charCodeAt(start);
   const isInBrackets = !isDigit(unit) && OPENING.has(unit);
   if (!(isInBrackets ? mayHoldTime(text, start, end) : mayBeginTime(text, start, unit))) return null;
-  const plain = plainClockEnd(text, start, end);
+  const plain = isInBrackets ? bracketedClockEnd(text, start, end) : bareClockEnd(text, start, end);
   if (plain !== null) return { end: plain, isInBrackets };
   const last = matchEndAt(isInBrackets ? BRACKETED : BARE, text, start, end) ?? linkInParenthesesEnd(text, start, end);
   if (last === null) return null;
@@ -159,31 +181,67 @@ function linkInParenthesesEnd(text: string, start: number, end: number): number 
   return time !== null && time.end < end && text.charCodeAt(time.end) === PARENTHESIS_CLOSE ? time.end + 1 : null;
 }
 
-/**
- * Where the commonest of times ends, `0:03` or `上午10:04` alone or `[0:03]` before a space, without trying the whole grammar;
- * null if it takes that to see.
- */
-function plainClockEnd(text: string, start: number, end: number): number | null {
+/** `0:03` or `上午10:04` that nothing goes on with, seen without trying the whole grammar; null if it takes that to see. */
+function bareClockEnd(text: string, start: number, end: number): number | null {
+  const isHalfDay = HALF_DAYS.has(pairOf(text.charCodeAt(start), text.charCodeAt(start + 1)));
+  const clock = clockAt(text, isHalfDay ? start + 2 : start, end);
+  if (clock === null) return null;
+  if (clock.end >= end) return end;
+  MORE.lastIndex = clock.end;
+  return MORE.test(text) ? null : clock.end;
+}
+
+/** The same for `[0:03]` and `(0:03)`, which may be a link. */
+function bracketedClockEnd(text: string, start: number, end: number): number | null {
   const opening = text.charCodeAt(start);
-  const closing = opening === BRACKET_OPEN ? BRACKET_CLOSE : opening === PARENTHESIS_OPEN ? PARENTHESIS_CLOSE : null;
-  let i = closing === null ? start : start + 1;
-  if (HALF_DAYS.has(pairOf(text.charCodeAt(i), text.charCodeAt(i + 1)))) i += 2;
-  for (let parts = 0; parts < 4; parts += 1) {
-    const first = i;
-    while (i < end && i < first + 4 && isDigit(text.charCodeAt(i))) i += 1;
-    if (i === first || i === first + 4) return null;
-    const unit = text.charCodeAt(i);
-    if (unit !== COLON) {
-      if (parts === 0) return null;
-      if (closing === null) return i >= end ? end : null;
-      return unit === closing && (i + 1 >= end || text.charCodeAt(i + 1) === SPACE) ? i + 1 : null;
-    }
-    i += 1;
+  if (opening !== BRACKET_OPEN && opening !== PARENTHESIS_OPEN) return null;
+  const clock = clockAt(text, start + 1, end);
+  if (clock === null || clock.end >= end) return null;
+  const isClosed = text.charCodeAt(clock.end) === (opening === BRACKET_OPEN ? BRACKET_CLOSE : PARENTHESIS_CLOSE);
+  return isClosed && text.charCodeAt(clock.end + 1) !== PARENTHESIS_OPEN ? clock.end + 1 : null;
+}
+
+/** A clock time of two to four parts, without anything else. */
+interface Clock {
+  readonly end: number;
+  readonly parts: number;
+  /** What stands before its fraction; empty if it has none. */
+  readonly fraction: string;
+}
+
+/** The digits, colons and fraction that stand at the position; null if there are none, or not as `DIGITS` has them. */
+function clockAt(text: string, start: number, end: number): Clock | null {
+  let i = digitsEnd(text, start, end);
+  let parts = 1;
+  for (let first = start; ; parts += 1) {
+    if (i === first || i > first + 3 || parts > 4) return null;
+    if (!isColon(text.charCodeAt(i)) || i >= end) break;
+    const next = digitsEnd(text, i + 1, end);
+    if (next === i + 1) break;
+    first = i + 1;
+    i = next;
   }
-  return null;
+  if (parts === 1) return null;
+  const point = text.charAt(i);
+  if (i >= end || !(point === '.' || point === ',' || point === ';')) return { end: i, parts, fraction: '' };
+  const fractionEnd = digitsEnd(text, i + 1, end);
+  if (fractionEnd === i + 1) return { end: i, parts, fraction: '' };
+  if (fractionEnd > i + 10 || isColon(text.charCodeAt(fractionEnd))) return null;
+  return { end: fractionEnd, parts, fraction: point };
+}
+
+function digitsEnd(text: string, start: number, end: number): number {
+  let i = start;
+  while (i < end && isAnyDigit(text.charCodeAt(i))) i += 1;
+  return i;
+}
+
+function isColon(unit: number): boolean {
+  return unit === COLON || unit === WIDE_COLON;
 }
 
 const COLON = 0x3a;
+const WIDE_COLON = 0xff1a;
 const SPACE = 0x20;
 const BRACKET_OPEN = 0x5b;
 const BRACKET_CLOSE = 0x5d;
@@ -192,7 +250,7 @@ const PARENTHESIS_CLOSE = 0x29;
 
 /** A quick look at the first characters. */
 function mayBeginTime(text: string, start: number, unit: number): boolean {
-  if (isDigit(unit)) return true;
+  if (isDigit(unit)) return goesOnAfterDigits(text, start + 1);
   if (unit < 0x80) {
     const second = text.charCodeAt(start + 1);
     return second > 0x60 && second < 0x7b && MONTHS.has(pairOf(second, text.charCodeAt(start + 2)));
@@ -202,12 +260,24 @@ function mayBeginTime(text: string, start: number, unit: number): boolean {
   return isOtherDigit(unit);
 }
 
+/** Whether a time may go on behind its first digits. */
+function goesOnAfterDigits(text: string, position: number): boolean {
+  let i = position;
+  while (isDigit(text.charCodeAt(i))) i += 1;
+  const unit = text.charCodeAt(i);
+  return unit >= 0x80 || AFTER_DIGITS.has(unit);
+}
+
+/** Colons, signs of days and fractions, and what units of time begin with. */
+const AFTER_DIGITS: ReadonlySet<number> = new Set(Array.from(":-/., \t'hmsMS", (sign) => sign.charCodeAt(0)));
+
 /** Whether a digit stands behind the bracket, and at most a weekday and a month before it. */
 function mayHoldTime(text: string, start: number, end: number): boolean {
   const last = Math.min(end, start + MAX_UNITS_IN_BRACKETS);
   for (let i = start + 1; i < last; i += 1) {
     const unit = text.charCodeAt(i);
-    if (isDigit(unit) || isOtherDigit(unit)) return true;
+    if (isDigit(unit)) return goesOnAfterDigits(text, i + 1);
+    if (isOtherDigit(unit)) return true;
     if (CLOSING.has(unit)) return false;
   }
   return false;
@@ -231,16 +301,16 @@ function isLetter(unit: number): boolean {
   return (unit >= 0x3040 && unit <= 0x9fff) || (unit >= 0xac00 && unit <= 0xd7a3);
 }
 
-/** Whether it is a digit of another script than Latin. */
+/** The digits of other scripts than Latin, by their code: 1 more than their value. */
+const OTHER_DIGITS = new Uint8Array(0x10000);
+for (const zero of ZEROS) for (let digit = 0; digit < 10; digit += 1) OTHER_DIGITS[zero + digit] = digit + 1;
+
 function isOtherDigit(unit: number): boolean {
-  return zeroOf(unit) !== null;
+  return unit >= 0x660 && OTHER_DIGITS[unit] !== 0;
 }
 
-/** The zero of the script that a digit of another script than Latin belongs to; null if it is none. */
-function zeroOf(unit: number): number | null {
-  if (unit < 0x660 || (unit > 0x1819 && unit < 0xff10)) return null;
-  for (const zero of ZEROS) if (unit >= zero && unit < zero + 10) return zero;
-  return null;
+function isAnyDigit(unit: number): boolean {
+  return isDigit(unit) || isOtherDigit(unit);
 }
 
 const ZERO = 0x30;
@@ -268,8 +338,8 @@ function withAsciiDigits(text: string, start: number, end: number): string {
   const units: number[] = [];
   for (let i = start; i < end; i += 1) {
     const unit = text.charCodeAt(i);
-    const zero = zeroOf(unit);
-    units.push(zero === null ? unit : ZERO + unit - zero);
+    const digit = OTHER_DIGITS[unit] ?? 0;
+    units.push(digit === 0 ? unit : ZERO + digit - 1);
   }
   return String.fromCharCode(...units);
 }
