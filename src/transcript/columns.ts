@@ -4,7 +4,7 @@
  */
 import { type Body, explainsMost, Measure, type Reading } from './form.ts';
 import { Lines, skipFormatCharacters } from './lines.ts';
-import { looksLikeName, NameCounts } from './names.ts';
+import { looksLikeName, Names } from './names.ts';
 import { Pace, type Slices } from './slices.ts';
 import { type Delimiter, Rows } from './table.ts';
 import { secondsOf, timeAt } from './times.ts';
@@ -155,7 +155,7 @@ function roleOfCells(cells: readonly string[]): Role {
     return backs * 20 <= times.length ? 'time' : 'other';
   }
   if (cells.every((cell) => /^\d{0,9}$/.test(cell))) return 'other';
-  const names = new NameCounts();
+  const names = new Names();
   for (const cell of cells) names.add(cell);
   const likely = cells.filter((cell) => cell.length <= 60 && looksLikeName(cell) && !/[.?!]$|:/.test(cell));
   return likely.length === cells.length && names.repeats > 0 && names.size * 2 <= cells.length + 1

@@ -2,7 +2,7 @@
 import { cueTextSlices, type Markup } from './cue-text.ts';
 import { Finder } from './lines.ts';
 import type { Slices } from './slices.ts';
-import type { NameCounts } from './names.ts';
+import type { Names } from './names.ts';
 import { type FormName, type ParsedTranscript, TurnWriter } from './turn-writer.ts';
 
 const MAX_NAME_UNITS = 120;
@@ -13,7 +13,7 @@ const MAX_METADATA_UNITS = 65_536;
 export class CueWriter {
   readonly #text: string;
   readonly #markup: Markup;
-  readonly #speakers: NameCounts;
+  readonly #speakers: Names;
   readonly #writer: TurnWriter;
   /** Payloads without any of these are words as they stand. */
   readonly #marks: readonly Finder[];
@@ -24,7 +24,7 @@ export class CueWriter {
   /** Whether words of the cue have been written, those above a note. */
   #hasWords = false;
 
-  constructor(text: string, markup: Markup, speakers: NameCounts) {
+  constructor(text: string, markup: Markup, speakers: Names) {
     this.#text = text;
     this.#markup = markup;
     this.#speakers = speakers;
@@ -64,7 +64,7 @@ export class CueWriter {
     if (this.#hasWords) this.#writer.add('\n\n');
     const firstLineEnd = text.slice(0, MAX_NAME_UNITS).indexOf('\n');
     const name = firstLineEnd === -1 ? '' : text.slice(0, firstLineEnd).trim();
-    this.#writer.add(this.#speakers.of(name) > 0 ? `${name}: ${text.slice(firstLineEnd + 1)}` : text);
+    this.#writer.add(this.#speakers.countOf(name) > 0 ? `${name}: ${text.slice(firstLineEnd + 1)}` : text);
     this.#start = -1;
     this.#hasWords = true;
   }

@@ -8,7 +8,7 @@ import { CueWriter } from './cue-writer.ts';
 import { type Body, Measure, type Reading } from './form.ts';
 import { LineHead } from './line-head.ts';
 import { Finder, Lines, skipBlanks, skipFormatCharacters } from './lines.ts';
-import { looksLikeName, MAX_NAME_UNITS, NameCounts, RememberedNames } from './names.ts';
+import { MAX_NAME_UNITS, Names } from './names.ts';
 import type { Slices } from './slices.ts';
 import { isDigit, matchEnd } from './times.ts';
 
@@ -20,7 +20,7 @@ interface CueHabits {
   damaged: number;
   /** Whether the first cue, if there is one, has a line of its own above its range, and whether that is a number. */
   label: 'none' | 'counter' | 'identifier' | null;
-  readonly speakers: NameCounts;
+  readonly speakers: Names;
   /** Lines of the header. */
   headerLines: number;
 }
@@ -49,7 +49,7 @@ function* habitsOf(text: string, dialect: CueDialect): Slices<CueHabits> {
     hasLoose: false,
     damaged: 0,
     label: null,
-    speakers: new NameCounts(),
+    speakers: new Names(),
     headerLines: 0,
   };
   const lines = new Lines(text);
@@ -90,8 +90,7 @@ function* habitsOf(text: string, dialect: CueDialect): Slices<CueHabits> {
 
 /** The first of several lines of a cue may be the speaker's name, if the same few names stand there again and again. */
 class FirstLines {
-  readonly #names = new NameCounts();
-  readonly #likely = new RememberedNames(looksLikeName);
+  readonly #names = new Names();
   /** Lines of the cue so far; -1 outside of any. */
   #lines = -1;
   #first = '';
@@ -106,7 +105,7 @@ class FirstLines {
     if (this.#lines === -1 || this.#lines > 1) return;
     this.#lines += 1;
     if (this.#lines === 1) this.#first = end - start < MAX_NAME_UNITS ? text.slice(start, end).trim() : '';
-    else if (start < end && this.#first !== '' && this.#likely.has(this.#first)) this.#names.add(this.#first);
+    else if (start < end && this.#first !== '' && this.#names.of(this.#first).isLikely) this.#names.add(this.#first);
   }
 
   /** The names, if they stand in most cues and recur. */

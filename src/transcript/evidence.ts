@@ -10,8 +10,7 @@ import {
   isSpeakerLabel,
   looksLikeName,
   looksLikeWitness,
-  NameCounts,
-  RememberedNames,
+  Names,
 } from './names.ts';
 import { type Features, featuresOf, type Kind, kindsOf, sequenceOf } from './shape.ts';
 import type { Slices } from './slices.ts';
@@ -34,7 +33,7 @@ export class ShapeCount {
   /** How it is written: several ways for `named`, one for all others. */
   readonly sequences = new Map<string, number>();
   readonly marks = new Map<string, number>();
-  readonly names = new NameCounts();
+  readonly names = new Names();
   turns = 0;
   /** How many lines stand above the first. */
   readonly firstLine: number;
@@ -147,7 +146,7 @@ export class Sampler {
   readonly #head = new LineHead();
   readonly #shapes = new Map<string, ShapeCount>();
   readonly #top: TopLine[] = [];
-  readonly #likely = new RememberedNames(looksLikeName);
+  readonly #bareNames = new Names();
   #previous = NO_LINE;
   #beforePrevious = NO_LINE;
   #isAfterBlank = true;
@@ -233,7 +232,7 @@ export class Sampler {
     const name = kind === 'timed' || kind === 'under time' ? null : head.name;
     if (name !== null && isKey(name)) return null;
     const shape = this.#count(kind, name);
-    const isLikely = name === null || this.#likely.has(name);
+    const isLikely = name === null || shape.names.of(name).isLikely;
     if (isLikely && head.time !== null && shape.times < SAMPLE_TIMES) shape.addTime(secondsOf(this.#timeText()));
     if (kind === 'timed' && looksLikeTitle(this.#text.slice(head.wordsAfterTime, head.end))) shape.titles += 1;
     return shape;
@@ -309,17 +308,14 @@ export class Sampler {
     shape.sequences.set(sequence, (shape.sequences.get(sequence) ?? 0) + 1);
     shape.turns += 1;
     if (this.#isAfterBlank) shape.afterBlank += 1;
-    if (name !== null) {
-      shape.names.add(name);
-      if (this.#likely.has(name)) shape.likely += 1;
-    }
+    if (name !== null && shape.names.add(name).isLikely) shape.likely += 1;
     return shape;
   }
 
   /** The line, if it may be a name and nothing else. */
   #bareName(): string | null {
     const name = bareNameOf(this.#text, this.#head);
-    return name !== null && !isKey(name) && this.#likely.has(name.split(ROLE, 1)[0] ?? '') ? name : null;
+    return name !== null && !isKey(name) && this.#bareNames.of(name.split(ROLE, 1)[0] ?? '').isLikely ? name : null;
   }
 
   #timeText(): string {
@@ -362,13 +358,13 @@ function looksLikeTitle(words: string): boolean {
  * recur, several in a paragraph, whose values are no sentences.
  */
 export function speechStart({ top, contentStart }: Sample, { names }: ShapeCount): number {
-  const recurs = (line: TopLine): boolean => !isKey(line.name) && names.of(line.name) > 1;
+  const recurs = (line: TopLine): boolean => !isKey(line.name) && names.countOf(line.name) > 1;
   const firstRecurring = top.findIndex(recurs);
   const above = firstRecurring === -1 ? top : top.slice(0, firstRecurring);
   const isHeader = (line: TopLine): boolean => {
     if (isKey(line.name) || isAddress(line.value)) return true;
     // `Rep: Ann`, and Ann speaks below.
-    if (names.of(line.value) > 1) return true;
+    if (names.countOf(line.value) > 1) return true;
     if (line.paragraph === (top[firstRecurring]?.paragraph ?? line.paragraph)) return false;
     if (above.length > 1 && above.every(({ value }) => value !== '' && !SENTENCE_ENDS.test(value))) return true;
     if (line.value === '' || SENTENCE_ENDS.test(line.value)) return false;

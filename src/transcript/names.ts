@@ -113,25 +113,6 @@ export function looksLikeName(name: string): boolean {
   });
 }
 
-/** Remembers what a question about names was answered; most lines have a name that was seen before. */
-export class RememberedNames {
-  static readonly #MAX_NAMES = 4096;
-  readonly #question: (name: string) => boolean;
-  readonly #known = new Map<string, boolean>();
-
-  constructor(question: (name: string) => boolean) {
-    this.#question = question;
-  }
-
-  has(name: string): boolean {
-    const known = this.#known.get(name);
-    if (known !== undefined) return known;
-    const answer = this.#question(name);
-    if (this.#known.size < RememberedNames.#MAX_NAMES) this.#known.set(name, answer);
-    return answer;
-  }
-}
-
 /** Keys of mails, notes and headers (T11, T12: a key is no speaker). */
 const KEYS: ReadonlySet<string> = new Set(
   `from|to|cc|bcc|subject|date|sent|reply-to|message-id|mime-version|content-type|re|fwd|fw
@@ -208,10 +189,49 @@ export function looksLikeWitness(name: string): boolean {
   );
 }
 
-/** Counts how often each name occurs. It remembers so many names, more than any call has, and no more. */
-export class NameCounts {
+/** A name that stands in a body, and what was found out about it, once. */
+export class Name {
+  readonly text: string;
+  /** How often it has occurred. */
+  count = 0;
+  #isKey: boolean | null = null;
+  #isLikely: boolean | null = null;
+  #isWitness: boolean | null = null;
+  #prefix: string | null = null;
+
+  /** `isLikely`: whether it looks like a name, if that is not for its text to decide. */
+  constructor(text: string, isLikely: boolean | null = null) {
+    this.text = text;
+    this.#isLikely = isLikely;
+  }
+
+  get isKey(): boolean {
+    return (this.#isKey ??= isKey(this.text));
+  }
+
+  get isLikely(): boolean {
+    return (this.#isLikely ??= looksLikeName(this.text));
+  }
+
+  get isWitness(): boolean {
+    return (this.#isWitness ??= looksLikeWitness(this.text));
+  }
+
+  /** How it stands before words. */
+  get prefix(): string {
+    return (this.#prefix ??= `${this.text}: `);
+  }
+}
+
+/**
+ * The names of a body and how often each occurs. It remembers so many, more than any call has: in a body with more, the
+ * others are no evidence, and look like no names.
+ */
+export class Names {
   static readonly #MAX_NAMES = 4096;
-  readonly #counts = new Map<string, number>();
+  readonly #names = new Map<string, Name>();
+  /** How many names have occurred. */
+  size = 0;
   /** Occurrences of names that had occurred before. */
   repeats = 0;
   /** How many names have occurred once. */
@@ -219,25 +239,39 @@ export class NameCounts {
   /** The most that any name has occurred. */
   most = 0;
 
-  add(name: string): void {
-    const count = this.of(name);
-    if (count === 0 && this.#counts.size >= NameCounts.#MAX_NAMES) return;
-    this.#counts.set(name, count + 1);
-    this.most = Math.max(this.most, count + 1);
-    if (count === 0) this.once += 1;
-    else this.repeats += 1;
-    if (count === 1) this.once -= 1;
+  /** The name of this text, which may not have occurred yet. */
+  of(text: string): Name {
+    let name = this.#names.get(text);
+    if (name !== undefined) return name;
+    if (this.#names.size >= Names.#MAX_NAMES) return new Name(text, false);
+    name = new Name(text);
+    this.#names.set(text, name);
+    return name;
   }
 
-  of(name: string): number {
-    return this.#counts.get(name) ?? 0;
+  /** Counts an occurrence of the name. */
+  add(text: string): Name {
+    const name = this.of(text);
+    if (name.count === 0 && !this.#names.has(text)) return name;
+    name.count += 1;
+    if (name.count === 1) {
+      this.size += 1;
+      this.once += 1;
+    } else {
+      this.repeats += 1;
+      if (name.count === 2) this.once -= 1;
+    }
+    if (name.count > this.most) this.most = name.count;
+    return name;
   }
 
+  /** How often the text has occurred as a name. It is not remembered. */
+  countOf(text: string): number {
+    return this.#names.get(text)?.count ?? 0;
+  }
+
+  /** The texts of all names that have occurred. */
   all(): string[] {
-    return [...this.#counts.keys()];
-  }
-
-  get size(): number {
-    return this.#counts.size;
+    return [...this.#names.values()].filter(({ count }) => count > 0).map(({ text }) => text);
   }
 }

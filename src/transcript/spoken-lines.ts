@@ -3,7 +3,7 @@ import { bareNameOf, type Sample, Sampler, type ShapeCount, speechStart } from '
 import { type Body, explainsMost, Measure, type Reading } from './form.ts';
 import { LineHead } from './line-head.ts';
 import { isBlank, isWhiteSpace, lineEndAt, Lines, skipBlanks, skipWhite } from './lines.ts';
-import { isAddress, isKey, looksLikeName, looksLikeWitness, RememberedNames } from './names.ts';
+import { isAddress, type Name } from './names.ts';
 import { hasFeatures, isOfKind } from './shape.ts';
 import type { Slices } from './slices.ts';
 import { frontMatterEnd, isForeign, isNumbered, lineNumberEnd } from './surroundings.ts';
@@ -42,7 +42,7 @@ function* sampleOf(text: string): Slices<Sample> {
 
 /** Whether speakers speak again: those who do have at least half of the turns, keys above the speech aside. */
 function speakersRecur({ top }: Sample, { names, recurring, turns }: ShapeCount, start: number): boolean {
-  const keys = top.filter((line) => line.start < start && names.of(line.name) === 1).length;
+  const keys = top.filter((line) => line.start < start && names.countOf(line.name) === 1).length;
   return names.repeats * 2 > names.once - keys && recurring.turns * 2 >= turns - keys;
 }
 
@@ -65,8 +65,8 @@ class TurnReader {
   readonly #writer: TurnWriter;
   readonly #measure = new Measure();
   readonly #head = new LineHead();
-  readonly #likely = new RememberedNames(looksLikeName);
-  readonly #witnesses = new RememberedNames(looksLikeWitness);
+  /** The name of the turn that the line begins; null if it has none. */
+  #name: Name | null = null;
   /** The head of the line below, if names and times have lines of their own. */
   readonly #below = new LineHead();
   readonly #isNumbered: boolean;
@@ -145,6 +145,7 @@ class TurnReader {
 
   #line(start: number, from: number, end: number): void {
     this.#head.read(this.#body.text, start, end, from);
+    this.#name = null;
     const role = start < this.#speechStart ? 'words' : this.#roleOf(end);
     if (this.#measure.turns === 0 && role !== 'turn') this.#preamble(role, from, end);
     else if (role === 'mark') this.#measure.mark();
@@ -170,78 +171,92 @@ class TurnReader {
   }
 
   #roleOf(end: number): Role {
+    if (this.#beginsTurn(end)) return 'turn';
+    return this.#head.isOnlyTime ? 'mark' : 'words';
+  }
+
+  #beginsTurn(end: number): boolean {
     const head = this.#head;
-    const { kind, features } = this.#shape;
-    if (kind === 'named') return this.#isNamed() ? 'turn' : head.isOnlyTime ? 'mark' : 'words';
-    if (kind === 'name, time') return this.#isNameAboveTime(end) ? 'turn' : head.isOnlyTime ? 'mark' : 'words';
-    if (kind === 'time, name') return this.#isTimeAboveName(end) ? 'turn' : head.isOnlyTime ? 'mark' : 'words';
-    if (kind === 'under name') return this.#isBareName() ? 'turn' : head.isOnlyTime ? 'mark' : 'words';
-    if (isOfKind(head, kind)) {
-      const isSame = hasFeatures(head, features, kind);
-      // The same time in other words, for those who listen (`0:02`, `2 seconds`).
-      if (kind === 'under time' && this.#isFirstLine && !this.#isAfterBlank) return 'mark';
-      if (kind === 'timed' || kind === 'under time') return isSame ? 'turn' : head.isOnlyTime ? 'mark' : 'words';
-      const count = this.#shape.names.of(head.name);
-      if ((count > 1 || !isKey(head.name)) && (isSame ? this.#isLikelyName(count) : count > 1)) return 'turn';
-    }
-    return head.isOnlyTime ? 'mark' : 'words';
+    const { kind, features, names } = this.#shape;
+    if (kind === 'named') return this.#isNamed();
+    if (kind === 'name, time') return this.#isNameAboveTime(end);
+    if (kind === 'time, name') return this.#isTimeAboveName(end);
+    if (kind === 'under name') return this.#isBareName();
+    if (!isOfKind(head, kind)) return false;
+    // The same time in other words, for those who listen (`0:02`, `2 seconds`).
+    if (kind === 'under time' && this.#isFirstLine && !this.#isAfterBlank) return false;
+    const isSame = hasFeatures(head, features, kind);
+    if (kind === 'timed' || kind === 'under time') return isSame;
+    const name = names.of(head.name);
+    this.#name = name;
+    if (name.count < 2 && name.isKey) return false;
+    return isSame ? this.#mayBegin(name) : name.count > 1;
   }
 
   /** Whether a colon or a period ends a speaker's name. */
   #isNamed(): boolean {
     const head = this.#head;
-    if (head.ending !== 'colon' || head.nameEnds === 'none') {
-      if (head.period === -1 || head.ending === 'colon') return false;
-      const name = this.#body.text.slice(head.nameStart, head.period);
-      return this.#shape.names.of(name) > 1 && this.#witnesses.has(name);
-    }
     const { text } = this.#body;
-    const { name } = head;
-    if (head.start > this.#sampleEnd) this.#shape.names.add(name);
-    const count = this.#shape.names.of(name);
-    if (head.mark !== '' && (this.#shape.marks.get(head.mark) ?? 0) < 2 && count < 2) return false;
+    const { names, marks } = this.#shape;
+    if (head.ending !== 'colon') return head.period !== -1 && this.#isWitness();
+    if (head.nameEnds === 'none') return false;
+    const name = head.start > this.#sampleEnd ? names.add(head.name) : names.of(head.name);
+    this.#name = name;
+    const { count } = name;
+    if (head.mark !== '' && (marks.get(head.mark) ?? 0) < 2 && count < 2) return false;
     if (head.mark === '#' && head.hasWords) return false;
-    if (count > 1) return count * 20 >= this.#shape.names.most || this.#likely.has(name);
-    if (isKey(name)) {
+    if (count > 1) return count * 20 >= names.most || name.isLikely;
+    if (name.isKey) {
       this.#keys += 1;
       return false;
     }
     if (isAddress(text.slice(head.wordsStart, head.end))) return false;
-    if (head.timePlace === 'none' && this.#isTimed) return this.#likely.has(name);
-    return this.#shape.names.repeats < 1 || this.#likely.has(name);
+    if (head.timePlace === 'none' && this.#isTimed) return name.isLikely;
+    return names.repeats < 1 || name.isLikely;
   }
 
-  /** A phrase may end with a time too (`Let us meet at 10:30`). */
-  #isLikelyName(count: number): boolean {
+  #isWitness(): boolean {
+    const { names } = this.#shape;
+    const witness = this.#body.text.slice(this.#head.nameStart, this.#head.period);
+    // A sentence may end there too, and is not remembered.
+    if (names.countOf(witness) < 2) return false;
+    this.#name = names.of(witness);
+    return this.#name.isWitness;
+  }
+
+  /** Whether a turn may begin with the name. A phrase may end with a time too (`Let us meet at 10:30`). */
+  #mayBegin({ count, isLikely }: Name): boolean {
     const { features, names, kind } = this.#shape;
-    if (kind === 'inline' && features.timePlace === 'none') return count > 1 || this.#likely.has(this.#head.name);
+    if (kind === 'inline' && features.timePlace === 'none') return count > 1 || isLikely;
     if (this.#beginsParagraphs && !this.#isAfterBlank && count < 2) return false;
     const isWeak = features.gap === 'narrow' || (features.timePlace === 'before' && names.repeats > 0);
     const areSmall = this.#shape.likely * 2 < this.#shape.turns;
-    return !isWeak || (areSmall && count > 1) || this.#likely.has(this.#head.name);
+    return !isWeak || (areSmall && count > 1) || isLikely;
   }
 
   #isBareName(): boolean {
-    const name = bareNameOf(this.#body.text, this.#head);
-    if (name === null || !this.#isAfterBlank) return false;
-    if (this.#shape.names.of(name) > 1) return true;
-    return (this.#areAllNames || WITH_ROLE.test(name)) && this.#mayBeName(name);
+    const name = this.#isAfterBlank ? bareNameOf(this.#body.text, this.#head) : null;
+    return name !== null && this.#setBareName(name, this.#areAllNames || WITH_ROLE.test(name));
   }
 
   #isNameAboveTime(end: number): boolean {
     const name = bareNameOf(this.#body.text, this.#head);
-    if (name === null || (this.#shape.names.of(name) < 2 && !this.#mayBeName(name))) return false;
-    return this.#readBelow(end) && this.#below.isOnlyTime;
+    return name !== null && this.#readBelow(end) && this.#below.isOnlyTime && this.#setBareName(name, true);
   }
 
   #isTimeAboveName(end: number): boolean {
     if (!this.#head.isOnlyTime || !this.#readBelow(end)) return false;
     const name = bareNameOf(this.#body.text, this.#below);
-    return name !== null && (this.#shape.names.of(name) > 1 || this.#mayBeName(name));
+    return name !== null && this.#setBareName(name, true);
   }
 
-  #mayBeName(name: string): boolean {
-    return this.#likely.has(name) && !isKey(name);
+  /** Whether a line of its own is a name, because it recurs or, if `mayBeNew`, looks like one. */
+  #setBareName(text: string, mayBeNew: boolean): boolean {
+    const { names } = this.#shape;
+    if (!mayBeNew && names.countOf(text) < 2) return false;
+    const name = names.of(text);
+    this.#name = name;
+    return name.count > 1 || (name.isLikely && !name.isKey);
   }
 
   /** Reads the next line that is not blank; false if there is none near. */
@@ -263,7 +278,6 @@ class TurnReader {
   #belowEnd = 0;
 
   #turn(start: number, end: number): void {
-    const { text } = this.#body;
     const head = this.#head;
     const { kind } = this.#shape;
     const writer = this.#writer;
@@ -281,14 +295,7 @@ class TurnReader {
       this.#measure.mark();
       this.#takenUntil = this.#belowEnd;
     }
-    const named = kind === 'time, name' ? this.#below : head;
-    const name =
-      kind === 'timed' || kind === 'under time'
-        ? null
-        : isOnTwoLines || kind === 'under name'
-          ? bareNameOf(text, named)
-          : named.name;
-    if (name !== null) writer.add(`${name}: `);
+    if (this.#name !== null) writer.add(this.#name.prefix);
     if (hasWords) this.#addWords(kind === 'timed' ? head.wordsAfterTime : head.wordsStart, end);
   }
 
@@ -297,13 +304,13 @@ class TurnReader {
     const { text } = this.#body;
     const head = this.#head;
     const writer = this.#writer;
-    if (head.nameEnds !== 'colon') {
-      writer.add(`${text.slice(head.nameStart, head.period)}: `);
+    if (head.ending !== 'colon') {
+      writer.add(this.#name?.prefix ?? '');
       this.#addWords(skipWhite(text, head.period + 1, end), end);
       return;
     }
     if (!head.hasWords && head.timePlace === 'behind') {
-      writer.add(`${head.name}: `);
+      writer.add(this.#name?.prefix ?? '');
       return;
     }
     this.#isFirstLine = false;
