@@ -3,6 +3,7 @@ import type { TranscriptFormat } from '../domain/vocabulary.ts';
 import { readFileSync } from 'node:fs';
 import { buffer } from 'node:stream/consumers';
 import type { Command } from 'commander';
+import { asciiDigits } from '../transcript/digits.ts';
 import { JsonScanner } from '../transcript/json-scanner.ts';
 import { skipFormatCharacters } from '../transcript/lines.ts';
 import { type Evidence, type Explanation, explainSlices } from '../transcript/explain.ts';
@@ -80,8 +81,8 @@ function speakersOf(turns: readonly Turn[]): Speaker[] {
 /** The speaker that the text of a turn begins with. */
 function speakerOf(text: string): string | null {
   const [line = ''] = text.slice(0, MAX_LINE_UNITS).split('\n', 1);
-  const head = new LineHead();
-  head.read(line, 0, line.length);
+  const head = new LineHead({ text: line, timeText: asciiDigits(line) });
+  head.read(0, line.length);
   return head.nameEnds === 'colon' ? head.name : null;
 }
 

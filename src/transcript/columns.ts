@@ -2,6 +2,7 @@
  * Columns: rows of cells, one of which holds the words, and another a time or a speaker. A header says which, or the cells
  * show it: times that do not go back, names that are few and recur.
  */
+import { asciiDigits } from './digits.ts';
 import { type Body, explainsMost, Measure, type Reading } from './form.ts';
 import { Lines, skipFormatCharacters } from './lines.ts';
 import { looksLikeName, Names } from './names.ts';
@@ -150,7 +151,7 @@ function layoutByCells(rows: readonly (readonly string[])[], delimiter: Delimite
 function roleOfCells(cells: readonly string[]): Role {
   const times = cells.filter((cell) => isTime(cell));
   if (times.length * 10 >= cells.length * 9) {
-    const seconds = times.map(secondsOf);
+    const seconds = times.map((time) => secondsOf(asciiDigits(time)));
     const backs = seconds.filter((value, i) => value < (seconds[i - 1] ?? 0)).length;
     return backs * 20 <= times.length ? 'time' : 'other';
   }
@@ -167,7 +168,8 @@ const NAMED = /^[^:]{1,60}:\s/;
 const PLAIN_SECONDS = /^\d{1,6}[.,]\d{1,9}$/;
 
 function isTime(cell: string): boolean {
-  return timeAt(cell, 0, cell.length)?.end === cell.length || PLAIN_SECONDS.test(cell);
+  const digits = asciiDigits(cell);
+  return timeAt(digits, 0, digits.length)?.end === digits.length || PLAIN_SECONDS.test(digits);
 }
 
 /** Such as `name<tab>words`, the other columns left out. */

@@ -12,8 +12,8 @@ export interface CueDialect {
   readonly markup: Markup;
   /** A line with a time range holds this. */
   readonly arrow: string;
-  /** The time range at the position; null if there is none. */
-  rangeAt(text: string, start: number): CueRange | null;
+  /** The time range at the position of the body's `timeText`; null if there is none. */
+  rangeAt(timeText: string, start: number): CueRange | null;
   /** Where the cues and what stands above them begin, after a signature and its header. */
   readonly contentStart: number;
   /** Whether a line above a range may be an identifier that is no number, and NOTE, STYLE and REGION begin blocks of marks. */
@@ -29,9 +29,9 @@ const MAX_UNITS_OF_PATTERN = 10_000;
 const COMMA_RANGE = /\d\.\d{1,9},[ \t]{0,4}\d{1,3}:/;
 
 /** The dialects that the body may be in. */
-export function* dialectsOf({ text, declared }: Body): Slices<CueDialect[]> {
+export function* dialectsOf({ text, timeText, declared }: Body): Slices<CueDialect[]> {
   const dialects: CueDialect[] = [];
-  const contentStart = yield* headerEnd(text);
+  const contentStart = yield* headerEnd(text, timeText);
   if (contentStart > 0 || text.slice(0, MAX_UNITS_TO_RANGE).includes('->')) {
     const isSigned = contentStart > 0;
     // Files without the signature are cues all the same; that the store calls them WebVTT decides on their markup.
@@ -49,13 +49,13 @@ export function* dialectsOf({ text, declared }: Body): Slices<CueDialect[]> {
 }
 
 /** Where the header ends, at a blank line or a time range; 0 if there is no signature. Blank lines may stand above it. */
-function* headerEnd(text: string): Slices<number> {
+function* headerEnd(text: string, timeText: string): Slices<number> {
   const lines = new Lines(text);
   let isInHeader = false;
   while (lines.advance()) {
     const { start, end, isBlank } = lines;
     if (lines.isDue) yield;
-    if (isInHeader && (isBlank || arrowRangeAt(text, start) !== null)) return start;
+    if (isInHeader && (isBlank || arrowRangeAt(timeText, start) !== null)) return start;
     if (isInHeader || isBlank) continue;
     if (!isSignature(text, skipFormatCharacters(text, start, end), end)) return 0;
     isInHeader = true;

@@ -35,15 +35,15 @@ export function* readCues(body: Body): Slices<Reading | null> {
   return best;
 }
 
-function* readDialect({ text }: Body, dialect: CueDialect): Slices<Reading | null> {
-  const habits = yield* habitsOf(text, dialect);
+function* readDialect(body: Body, dialect: CueDialect): Slices<Reading | null> {
+  const habits = yield* habitsOf(body, dialect);
   // A program that writes them all with the same mistake.
   if (!habits.hasExact && !habits.hasLoose && habits.damaged >= MIN_DAMAGED) habits.hasExact = true;
   if (!habits.hasExact && !habits.hasLoose && !dialect.isSigned) return null;
-  return yield* new CueReader(text, dialect, habits).read();
+  return yield* new CueReader(body, dialect, habits).read();
 }
 
-function* habitsOf(text: string, dialect: CueDialect): Slices<CueHabits> {
+function* habitsOf(body: Body, dialect: CueDialect): Slices<CueHabits> {
   const habits: CueHabits = {
     hasExact: false,
     hasLoose: false,
@@ -52,10 +52,11 @@ function* habitsOf(text: string, dialect: CueDialect): Slices<CueHabits> {
     speakers: new Names(),
     headerLines: 0,
   };
+  const { text, timeText } = body;
   const lines = new Lines(text);
   const arrows = new Finder(text, dialect.arrow);
   const [colons, voices] = [new Finder(text, ':'), new Finder(text, '<v')];
-  const head = new LineHead();
+  const head = new LineHead(body);
   const firstLines = new FirstLines();
   /** The line before, and how many lines its paragraph has. */
   let [labelStart, labelEnd, paragraphLines] = [0, 0, 0];
@@ -66,7 +67,7 @@ function* habitsOf(text: string, dialect: CueDialect): Slices<CueHabits> {
       if (!lines.isBlank) habits.headerLines += 1;
       continue;
     }
-    const range = arrows.next(start) < end ? dialect.rangeAt(text, rangeStart(text, start)) : null;
+    const range = arrows.next(start) < end ? dialect.rangeAt(timeText, rangeStart(text, start)) : null;
     if (range?.quality === 'exact') habits.hasExact = true;
     if (range?.quality === 'loose') habits.hasLoose = true;
     if (range?.quality === 'damaged') habits.damaged += 1;
@@ -125,7 +126,7 @@ function speakerOf(head: LineHead, text: string, start: number, end: number): st
     const voice = VOICE.exec(text.slice(start, end));
     if (voice !== null) return voice[1]?.trim() ?? null;
   }
-  head.read(text, start, end);
+  head.read(start, end);
   return head.nameEnds === 'colon' && head.timePlace === 'none' ? head.name : null;
 }
 
@@ -159,6 +160,7 @@ const BLANK_LINES = /(?:[^\S\r\n]{0,99}(?:\r\n|[\r\n])){0,3}/y;
 /** Finds out what every line is, and writes the cues. */
 class CueReader {
   readonly #text: string;
+  readonly #timeText: string;
   readonly #dialect: CueDialect;
   readonly #habits: CueHabits;
   readonly #measure = new Measure();
@@ -173,8 +175,9 @@ class CueReader {
   #isAfterBlank = true;
   #isInNote = false;
 
-  constructor(text: string, dialect: CueDialect, habits: CueHabits) {
+  constructor({ text, timeText }: Body, dialect: CueDialect, habits: CueHabits) {
     this.#text = text;
+    this.#timeText = timeText;
     this.#dialect = dialect;
     this.#habits = habits;
     this.#writer = new CueWriter(text, dialect.markup, habits.speakers);
@@ -277,7 +280,7 @@ class CueReader {
    */
   #wordsOnRange(start: number, isBetweenCues: boolean): number | null {
     const { hasExact, hasLoose } = this.#habits;
-    const range = this.#dialect.rangeAt(this.#text, rangeStart(this.#text, start));
+    const range = this.#dialect.rangeAt(this.#timeText, rangeStart(this.#text, start));
     if (range === null) return null;
     // Whole seconds may stand among others, as a program writes them.
     if (range.quality === 'loose' && hasExact && !(range.hasHours && isBetweenCues)) return null;

@@ -2,16 +2,10 @@
  * Counts the shapes of a file's lines and judges which of them begins its turns (T12: evidence decides, not the vendor):
  * times that do not go back, names that recur and are few beside the lines, words where words are expected.
  */
+import type { Body } from './form.ts';
 import { Lines } from './lines.ts';
 import { LineHead } from './line-head.ts';
-import {
-  isAddress,
-  isKey,
-  isSpeakerLabel,
-  looksLikeName,
-  looksLikeWitness,
-  Names,
-} from './names.ts';
+import { isAddress, isKey, isSpeakerLabel, looksLikeName, looksLikeWitness, Names } from './names.ts';
 import { type Features, featuresOf, type Kind, kindsOf, sequenceOf } from './shape.ts';
 import type { Slices } from './slices.ts';
 import { lineNumberEnd } from './surroundings.ts';
@@ -143,7 +137,8 @@ const NO_LINE: Neighbour = { isOnlyTime: false, name: null, time: '', shapes: []
 /** Reads the sample and counts. */
 export class Sampler {
   readonly #text: string;
-  readonly #head = new LineHead();
+  readonly #timeText: string;
+  readonly #head: LineHead;
   readonly #shapes = new Map<string, ShapeCount>();
   readonly #top: TopLine[] = [];
   readonly #bareNames = new Names();
@@ -157,8 +152,10 @@ export class Sampler {
   #record = '';
   #recordParagraph = 0;
 
-  constructor(text: string) {
-    this.#text = text;
+  constructor(body: Body) {
+    this.#text = body.text;
+    this.#timeText = body.timeText;
+    this.#head = new LineHead(body);
   }
 
   *read(contentStart: number, isNumbered: boolean): Slices<Sample> {
@@ -174,7 +171,7 @@ export class Sampler {
       this.#lines += 1;
       if (this.#isAfterBlank) this.#paragraphs += 1;
       const start = isNumbered ? lineNumberEnd(text, lines.start, lines.end) : lines.start;
-      this.#head.read(text, lines.start, lines.end, start);
+      this.#head.read(lines.start, lines.end, start);
       this.#countLine(lines.start);
       this.#isAfterBlank = false;
     }
@@ -208,7 +205,7 @@ export class Sampler {
     const turnName = this.#turnName();
     if (turnName !== null) this.#addTopLine(lineStart, turnName);
     const bareName = this.#bareName();
-    const time = head.timePlace === 'none' ? '' : this.#timeText();
+    const time = head.timePlace === 'none' ? '' : this.#writtenTime();
     const [lineAbove, aboveIt] = [this.#previous, this.#beforePrevious];
     const shapes = [...counted];
     if (head.isOnlyTime && lineAbove.name !== null && !aboveIt.isOnlyTime) {
@@ -233,7 +230,7 @@ export class Sampler {
     if (name !== null && isKey(name)) return null;
     const shape = this.#count(kind, name);
     const isLikely = name === null || shape.names.of(name).isLikely;
-    if (isLikely && head.time !== null && shape.times < SAMPLE_TIMES) shape.addTime(secondsOf(this.#timeText()));
+    if (isLikely && head.time !== null && shape.times < SAMPLE_TIMES) shape.addTime(secondsOf(this.#writtenTime()));
     if (kind === 'timed' && looksLikeTitle(this.#text.slice(head.wordsAfterTime, head.end))) shape.titles += 1;
     return shape;
   }
@@ -257,7 +254,7 @@ export class Sampler {
     if (isSpeakerLabel(name) && value !== '' && looksLikeName(value)) {
       shape.labelled.set(value, (shape.labelled.get(value) ?? 0) + 1);
     }
-    if (head.time !== null && shape.times < SAMPLE_TIMES) shape.addTime(secondsOf(this.#timeText()));
+    if (head.time !== null && shape.times < SAMPLE_TIMES) shape.addTime(secondsOf(this.#writtenTime()));
     return shape;
   }
 
@@ -318,9 +315,9 @@ export class Sampler {
     return name !== null && !isKey(name) && this.#bareNames.of(name.split(ROLE, 1)[0] ?? '').isLikely ? name : null;
   }
 
-  #timeText(): string {
+  #writtenTime(): string {
     const { time, timeStart } = this.#head;
-    return time === null ? '' : this.#text.slice(timeStart, time.end);
+    return time === null ? '' : this.#timeText.slice(timeStart, time.end);
   }
 }
 

@@ -1,6 +1,7 @@
 /** Why a body is read as it is: the shape that won, what speaks for it, and the runner-up. */
 import type { TranscriptFormat } from '../domain/vocabulary.ts';
 import type { ShapeCount } from './evidence.ts';
+import { bodyOf } from './form.ts';
 import { parseSlices } from './parse.ts';
 import type { Slices } from './slices.ts';
 import { judgeLines } from './spoken-lines.ts';
@@ -29,7 +30,7 @@ export interface Evidence {
 /** Reads a body as `parseSlices` does, and says why. */
 export function* explainSlices(body: string, declared: TranscriptFormat | null): Slices<Explanation> {
   const parsed = yield* parseSlices(body, declared);
-  const verdicts = parsed.form === 'json' ? [] : yield* judgeLines(parsed.body);
+  const verdicts = parsed.form === 'json' ? [] : yield* judgeLines(yield* bodyOf(parsed.body, declared));
   const isWinner = ({ shape }: Verdict): boolean => parsed.form === 'spoken lines' && shape.sequence === parsed.shape;
   const won = verdicts.find(isWinner);
   const second = verdicts.find((verdict) => !isWinner(verdict));

@@ -1,13 +1,22 @@
 /** What a form of transcripts is, and the measure by which one is chosen (T11: the one that explains most lines). */
 import type { TranscriptFormat } from '../domain/vocabulary.ts';
+import { withAsciiDigits } from './digits.ts';
+import type { Slices } from './slices.ts';
 import type { ParsedTranscript } from './turn-writer.ts';
 
 /** A body that is to be read. */
 export interface Body {
   /** Well formed. */
   readonly text: string;
+  /** The text in which times are looked for: the same, with the digits of all scripts as ASCII ones. */
+  readonly timeText: string;
   /** The store's opinion; null if it has none. A hint: it settles a doubt, and nothing else. */
   readonly declared: TranscriptFormat | null;
+}
+
+/** `text` must be well formed. */
+export function* bodyOf(text: string, declared: TranscriptFormat | null): Slices<Body> {
+  return { text, timeText: yield* withAsciiDigits(text), declared };
 }
 
 export interface Reading {

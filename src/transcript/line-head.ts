@@ -2,6 +2,7 @@
  * What a line begins with: a time, a name, what sets them off, and where the words go on. A line is read without regard to
  * the others; whether what may be a name is one, the whole file shows (evidence.ts).
  */
+import type { Body } from './form.ts';
 import { isWhiteSpace, skipWhite, trimmedEnd } from './lines.ts';
 import { beginsName, isName, isSentenceMark, isSound, MAX_NAME_UNITS, senderEnd } from './names.ts';
 import { isDigit, type Time, timeAt } from './times.ts';
@@ -33,7 +34,8 @@ const HONORIFIC = /(?:^|\s)(?:mr|mrs|ms|dr|hon|gen|sen|rep|adm|lt|col|sgt|st|jr|
 
 /** One object reads line after line; its members tell of the last. */
 export class LineHead {
-  #text = '';
+  readonly #text: string;
+  readonly #timeText: string;
   /** Emphasis that is open where the name stands. */
   #open = 0;
   /** Where the line ends, less white space. */
@@ -68,15 +70,20 @@ export class LineHead {
   /** Emphasis that was opened before the name and not closed behind it: it marks the whole line. */
   openEmphasis = 0;
 
-  /** Reads the line. `numberEnd`: behind its line number, if it has one. */
-  read(text: string, start: number, end: number, numberEnd = start): void {
+  constructor({ text, timeText }: Pick<Body, 'text' | 'timeText'>) {
     this.#text = text;
+    this.#timeText = timeText;
+  }
+
+  /** Reads the line. `numberEnd`: behind its line number, if it has one. */
+  read(start: number, end: number, numberEnd = start): void {
+    const text = this.#text;
     const last = trimmedEnd(text, numberEnd, end);
     // A backslash at the end is a line break of Markdown.
     this.#reset(text.charCodeAt(last - 1) === BACKSLASH ? trimmedEnd(text, numberEnd, last - 1) : last);
     this.start = this.#skipMarks(numberEnd);
     const emphasis = this.#emphasisAt(this.start);
-    const time = timeAt(text, this.start + emphasis, this.end);
+    const time = this.#timeAt(this.start + emphasis, this.end);
     if (time === null || this.#isCell(time)) {
       this.#readName(this.start, 0);
       return;
@@ -87,6 +94,10 @@ export class LineHead {
     this.wordsAfterTime = afterTime;
     this.wordsStart = afterTime;
     if (afterTime < this.end) this.#readName(afterTime, closing > 0 ? 0 : emphasis);
+  }
+
+  #timeAt(start: number, end: number): Time | null {
+    return timeAt(this.#timeText, start, end);
   }
 
   /** Whether a bare time is a cell of a table. */
@@ -108,7 +119,7 @@ export class LineHead {
     if (this.ending === 'none') return 'none';
     this.#isName ??=
       isName(this.#text, this.nameStart, this.nameEnd) &&
-      timeAt(this.#text, this.nameStart, this.nameEnd)?.end !== this.nameEnd;
+      this.#timeAt(this.nameStart, this.nameEnd)?.end !== this.nameEnd;
     return this.#isName ? this.ending : 'none';
   }
 
@@ -234,7 +245,7 @@ export class LineHead {
         if (dash !== -1) this.#setName('dash', dash, dashWords);
         return;
       } else if (OPENING.has(unit) && i > start) {
-        const time = timeAt(text, i, this.end);
+        const time = this.#timeAt(i, this.end);
         if (time !== null) {
           this.#readAfterTime(i, time, i);
           return;
@@ -247,7 +258,7 @@ export class LineHead {
           : next;
         const hasDash = afterDash > next + 1;
         const timeStart = this.#skipEmphasis(hasDash ? afterDash : next);
-        const time = i > start ? timeAt(text, timeStart, this.end) : null;
+        const time = i > start ? this.#timeAt(timeStart, this.end) : null;
         if (time !== null && !time.isInBrackets && this.#readBareTime(i, time, timeStart, isWide || hasDash)) return;
         if (time === null && isWide && !hasDash && next < this.end) {
           this.#setName('gap', i, next);
@@ -300,7 +311,7 @@ export class LineHead {
   /** A time in brackets or between tabs, or one that is all that follows (`name: 0:03`, the words below). */
   #timeFrom(after: number): { readonly time: Time; readonly start: number } | null {
     const start = this.#skipEmphasis(this.#skipBlanks(after));
-    const time = timeAt(this.#text, start, this.end);
+    const time = this.#timeAt(start, this.end);
     if (time === null) return null;
     const isCell = this.#text.charCodeAt(after) === TAB && this.#text.charCodeAt(time.end) === TAB;
     return time.isInBrackets || isCell || this.#skipBlanks(time.end) >= this.end ? { time, start } : null;
@@ -308,10 +319,9 @@ export class LineHead {
 
   #readAfterBold(nameEnd: number, close: number): void {
     this.isBold = true;
-    const text = this.#text;
     const next = this.#skipBlanks(close);
     const timeStart = this.#skipEmphasis(this.#skipSeparator(close));
-    const time = timeAt(text, timeStart, this.end);
+    const time = this.#timeAt(timeStart, this.end);
     if (time !== null && this.#readAfterTime(nameEnd, time, timeStart)) return;
     if (this.#isColonAt(next)) {
       this.#setName('colon', nameEnd, next + 1);
@@ -362,13 +372,13 @@ export class LineHead {
     for (let i = open + 2; i < close; i += 1) {
       if (!isWhiteSpace(text.charCodeAt(i))) continue;
       const timeStart = this.#skipSeparator(i);
-      const time = timeAt(text, timeStart, close);
+      const time = this.#timeAt(timeStart, close);
       if (time === null || skipWhite(text, time.end, close) < close) continue;
       this.#setTime('behind', time, timeStart);
       this.#setName('bracket', trimComma(text, i), next);
       return true;
     }
-    const time = timeAt(text, next, this.end);
+    const time = this.#timeAt(next, this.end);
     if (time !== null) {
       this.#readAfterTime(close, time, next);
       return true;

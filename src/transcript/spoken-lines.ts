@@ -20,9 +20,8 @@ const MAX_TOPICS = 3;
 
 /** The reading by the best shape that explains most lines; null if none does. */
 export function* readSpokenLines(body: Body): Slices<Reading | null> {
-  const { text } = body;
-  if (isForeign(text)) return null;
-  const sample = yield* sampleOf(text);
+  if (isForeign(body.text)) return null;
+  const sample = yield* sampleOf(body);
   const speech = judge(sample).filter(({ refusal }) => refusal === null);
   for (const { shape } of speech.slice(0, MAX_TRIES)) {
     const reading = yield* new TurnReader(body, sample, shape).read();
@@ -32,12 +31,13 @@ export function* readSpokenLines(body: Body): Slices<Reading | null> {
 }
 
 /** All shapes of the lines, the best first. */
-export function* judgeLines(text: string): Slices<Verdict[]> {
-  return isForeign(text) ? [] : judge(yield* sampleOf(text));
+export function* judgeLines(body: Body): Slices<Verdict[]> {
+  return isForeign(body.text) ? [] : judge(yield* sampleOf(body));
 }
 
-function* sampleOf(text: string): Slices<Sample> {
-  return yield* new Sampler(text).read(frontMatterEnd(text), yield* isNumbered(text));
+function* sampleOf(body: Body): Slices<Sample> {
+  const { text } = body;
+  return yield* new Sampler(body).read(frontMatterEnd(text), yield* isNumbered(text));
 }
 
 /** Whether speakers speak again: those who do have at least half of the turns, keys above the speech aside. */
@@ -64,11 +64,11 @@ class TurnReader {
   readonly #shape: ShapeCount;
   readonly #writer: TurnWriter;
   readonly #measure = new Measure();
-  readonly #head = new LineHead();
+  readonly #head: LineHead;
   /** The name of the turn that the line begins; null if it has none. */
   #name: Name | null = null;
   /** The head of the line below, if names and times have lines of their own. */
-  readonly #below = new LineHead();
+  readonly #below: LineHead;
   readonly #isNumbered: boolean;
   readonly #contentStart: number;
   readonly #sampleEnd: number;
@@ -91,6 +91,8 @@ class TurnReader {
 
   constructor(body: Body, sample: Sample, shape: ShapeCount) {
     this.#body = body;
+    this.#head = new LineHead(body);
+    this.#below = new LineHead(body);
     this.#shape = shape;
     this.#writer = new TurnWriter(body.text);
     this.#isNumbered = sample.isNumbered;
@@ -144,7 +146,7 @@ class TurnReader {
   }
 
   #line(start: number, from: number, end: number): void {
-    this.#head.read(this.#body.text, start, end, from);
+    this.#head.read(start, end, from);
     this.#name = null;
     const role = start < this.#speechStart ? 'words' : this.#roleOf(end);
     if (this.#measure.turns === 0 && role !== 'turn') this.#preamble(role, from, end);
@@ -268,7 +270,7 @@ class TurnReader {
       if (start >= text.length) return false;
       lineEnd = lineEndAt(text, start, start + MAX_UNITS_BELOW);
       if (isBlank(text, start, lineEnd)) continue;
-      this.#below.read(text, start, lineEnd);
+      this.#below.read(start, lineEnd);
       this.#belowEnd = lineEnd;
       return true;
     }

@@ -1,15 +1,9 @@
 /**
  * The one grammar of times, for every form: clock times of any precision, with a day, a zone, AM or PM or not, amounts of
  * hours, minutes and seconds, and ranges of two. Every repetition in it has a bound, and no two that can match the same text
- * follow one another.
+ * follow one another. Digits of other scripts are made ASCII ones before (digits.ts).
  */
 
-/** Where the digits of other scripts begin: Arabic, Persian, Devanagari, Bengali, ... and full-width. */
-const ZEROS = [
-  0x0660, 0x06f0, 0x07c0, 0x0966, 0x09e6, 0x0a66, 0x0ae6, 0x0b66, 0x0be6, 0x0c66, 0x0ce6, 0x0d66, 0x0e50, 0x0ed0,
-  0x0f20, 0x1040, 0x17e0, 0x1810, 0xff10,
-];
-/** Digits of other scripts are made these before a pattern is tried; a pattern with all of them takes long to compile. */
 const D = '\\d';
 /** A space that may stand within a time. */
 const S = '[ \\t\\u00a0\\u2009\\u202f]';
@@ -109,11 +103,11 @@ const FOUR_PARTS = /:\d+:\d+:/;
 /** The range of WebVTT and SubRip, `00:01.000 --> 00:02.000`, at the position; null if there is none. */
 export function arrowRangeAt(text: string, start: number): CueRange | null {
   const unit = text.charCodeAt(start);
-  if (!isDigit(unit) && !isOtherDigit(unit) && unit !== MINUS) return null;
+  if (!isDigit(unit) && unit !== MINUS) return null;
   const plain = plainRangeAt(text, start);
   if (plain !== null) return plain;
-  const sound = matchEndAt(ARROW_RANGE, text, start, text.length);
-  const end = sound ?? matchEndAt(BAD_RANGE, text, start, text.length);
+  const sound = matchEnd(ARROW_RANGE, text, start, text.length);
+  const end = sound ?? matchEnd(BAD_RANGE, text, start, text.length);
   if (end === null) return null;
   const range = text.slice(start, end);
   if (sound !== null && !FOUR_PARTS.test(range)) {
@@ -151,7 +145,7 @@ function isLineEnd(unit: number): boolean {
 
 /** The range of SBV, `0:00:01.000,0:00:03.000`. */
 export function commaRangeAt(text: string, start: number): CueRange | null {
-  const end = matchEndAt(COMMA_RANGE, text, start, text.length);
+  const end = matchEnd(COMMA_RANGE, text, start, text.length);
   return end === null ? null : { quality: 'exact', hasHours: true, end };
 }
 
@@ -169,7 +163,7 @@ export function timeAt(text: string, start: number, end: number): Time | null {
   if (!(isInBrackets ? mayHoldTime(text, start, end) : mayBeginTime(text, start, unit))) return null;
   const plain = isInBrackets ? bracketedClockEnd(text, start, end) : bareClockEnd(text, start, end);
   if (plain !== null) return { end: plain, isInBrackets };
-  const last = matchEndAt(isInBrackets ? BRACKETED : BARE, text, start, end) ?? linkInParenthesesEnd(text, start, end);
+  const last = matchEnd(isInBrackets ? BRACKETED : BARE, text, start, end) ?? linkInParenthesesEnd(text, start, end);
   if (last === null) return null;
   return { end: (isInBrackets ? matchEnd(LINK, text, last, end) : null) ?? last, isInBrackets };
 }
@@ -232,7 +226,7 @@ function clockAt(text: string, start: number, end: number): Clock | null {
 
 function digitsEnd(text: string, start: number, end: number): number {
   let i = start;
-  while (i < end && isAnyDigit(text.charCodeAt(i))) i += 1;
+  while (i < end && isDigit(text.charCodeAt(i))) i += 1;
   return i;
 }
 
@@ -255,9 +249,7 @@ function mayBeginTime(text: string, start: number, unit: number): boolean {
     const second = text.charCodeAt(start + 1);
     return second > 0x60 && second < 0x7b && MONTHS.has(pairOf(second, text.charCodeAt(start + 2)));
   }
-  if (unit < 0x660) return false;
-  if (HALF_DAYS.has(pairOf(unit, text.charCodeAt(start + 1)))) return !isLetter(text.charCodeAt(start + 2));
-  return isOtherDigit(unit);
+  return HALF_DAYS.has(pairOf(unit, text.charCodeAt(start + 1))) && !isLetter(text.charCodeAt(start + 2));
 }
 
 /** Whether a time may go on behind its first digits. */
@@ -277,7 +269,6 @@ function mayHoldTime(text: string, start: number, end: number): boolean {
   for (let i = start + 1; i < last; i += 1) {
     const unit = text.charCodeAt(i);
     if (isDigit(unit)) return goesOnAfterDigits(text, i + 1);
-    if (isOtherDigit(unit)) return true;
     if (CLOSING.has(unit)) return false;
   }
   return false;
@@ -299,49 +290,6 @@ function pairOf(first: number, second: number): number {
 
 function isLetter(unit: number): boolean {
   return (unit >= 0x3040 && unit <= 0x9fff) || (unit >= 0xac00 && unit <= 0xd7a3);
-}
-
-/** The digits of other scripts than Latin, by their code: 1 more than their value. */
-const OTHER_DIGITS = new Uint8Array(0x10000);
-for (const zero of ZEROS) for (let digit = 0; digit < 10; digit += 1) OTHER_DIGITS[zero + digit] = digit + 1;
-
-function isOtherDigit(unit: number): boolean {
-  return unit >= 0x660 && OTHER_DIGITS[unit] !== 0;
-}
-
-function isAnyDigit(unit: number): boolean {
-  return isDigit(unit) || isOtherDigit(unit);
-}
-
-const ZERO = 0x30;
-
-/** No time is longer. */
-const MAX_TIME_UNITS = 160;
-/** The first digit of a time follows a bracket, the half of the day and a space, or fewer of these. */
-const MAX_UNITS_TO_DIGIT = 4;
-
-/** Where a match at `start` ends, in digits of any script; null if there is none before `end`. */
-function matchEndAt(pattern: RegExp, text: string, start: number, end: number): number | null {
-  if (!hasOtherDigits(text, start)) return matchEnd(pattern, text, start, end);
-  const ascii = withAsciiDigits(text, start, Math.min(end, start + MAX_TIME_UNITS));
-  const length = matchEnd(pattern, ascii, 0, ascii.length);
-  return length === null ? null : start + length;
-}
-
-function hasOtherDigits(text: string, start: number): boolean {
-  if (isDigit(text.charCodeAt(start))) return false;
-  for (let i = start; i <= start + MAX_UNITS_TO_DIGIT; i += 1) if (isOtherDigit(text.charCodeAt(i))) return true;
-  return false;
-}
-
-function withAsciiDigits(text: string, start: number, end: number): string {
-  const units: number[] = [];
-  for (let i = start; i < end; i += 1) {
-    const unit = text.charCodeAt(i);
-    const digit = OTHER_DIGITS[unit] ?? 0;
-    units.push(digit === 0 ? unit : ZERO + digit - 1);
-  }
-  return String.fromCharCode(...units);
 }
 
 /** Where a match at `start` ends; null if there is none before `end`. The pattern must be sticky. */
@@ -368,19 +316,18 @@ const UNIT_SECONDS: ReadonlyMap<string, number> = new Map([
 /** A time that `timeAt` found, or the first of its range, in seconds of its day or of the recording. */
 export function secondsOf(text: string): number {
   const [single = ''] = text.split(RANGE_MARK, 1);
-  const plain = withAsciiDigits(single, 0, Math.min(single.length, MAX_TIME_UNITS));
-  const [clock, first = '0', second = '0', third, fraction = '0'] = CLOCK_PARTS.exec(plain) ?? [];
+  const [clock, first = '0', second = '0', third, fraction = '0'] = CLOCK_PARTS.exec(single) ?? [];
   if (clock !== undefined) {
     const hours = third === undefined ? 0 : Number(first);
     const seconds = third === undefined ? Number(first) * 60 + Number(second) : Number(second) * 60 + Number(third);
-    const noon = AFTER_NOON.test(plain) && Number(first) < 12 ? 12 : 0;
-    const scale = third === undefined && noon + Number(AM_OR_PM.test(plain)) > 0 ? 60 : 1;
+    const noon = AFTER_NOON.test(single) && Number(first) < 12 ? 12 : 0;
+    const scale = third === undefined && noon + Number(AM_OR_PM.test(single)) > 0 ? 60 : 1;
     return (hours + noon) * 3600 + seconds * scale + Number(`0.${fraction}`);
   }
-  const [, minutes, rest] = PRIMES.exec(plain) ?? [];
+  const [, minutes, rest] = PRIMES.exec(single) ?? [];
   if (minutes !== undefined) return Number(minutes) * 60 + Number(rest);
   let seconds = 0;
-  for (const [, amount = '0', unit = ''] of plain.matchAll(AMOUNT_PARTS)) {
+  for (const [, amount = '0', unit = ''] of single.matchAll(AMOUNT_PARTS)) {
     seconds += Number(amount.replace(',', '.')) * (UNIT_SECONDS.get(unit.charAt(0)) ?? 1);
     if (unit === '') break;
   }

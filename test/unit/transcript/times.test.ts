@@ -1,5 +1,6 @@
 /** The grammar of times. */
 import { expect, test } from 'vitest';
+import { asciiDigits } from '../../../src/transcript/digits.ts';
 import { secondsOf, timeAt } from '../../../src/transcript/times.ts';
 
 test.each([
@@ -43,7 +44,7 @@ test.each([
   ['0:03 to 0:05', 3],
 ])('%s', (text, seconds) => {
   for (const [open, close] of ['', '[]', '()', '【】', '<>'].map((pair) => [pair.slice(0, 1), pair.slice(1)])) {
-    const written = `${open}${text}${close}`;
+    const written = asciiDigits(`${open}${text}${close}`);
     const time = timeAt(`${written} x`, 0, written.length + 2);
     expect([time?.end, time?.isInBrackets]).toEqual([written.length, open !== '']);
     expect(secondsOf(written)).toBeCloseTo(seconds);
