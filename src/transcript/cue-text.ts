@@ -2,7 +2,7 @@
 import { decodeHTML } from 'entities/decode';
 import { Finder } from './lines.ts';
 import { Pieces } from './pieces.ts';
-import { Pace, STRIDE, type Slices } from './slices.ts';
+import { STRIDE, type Slices } from './slices.ts';
 import { matchEnd } from './times.ts';
 
 /** A longer tag is no tag: nobody's name is as long, and reading it would block the event loop. */
@@ -21,36 +21,55 @@ const WHITE_SPACE = /[\t\n\f\r ]+/g;
 /** Whether character references are decoded and all tags of WebVTT known, or only the tags that all cues share. */
 export type Markup = 'webvtt' | 'common';
 
-/**
- * The words of a cue's payload, with every line ending made one line feed. A voice span becomes `Name: words`; one that
- * follows other words begins a line of its own, so that two voices in one cue can be told apart.
- */
-export function* cueTextSlices(payload: string, markup: Markup): Slices<string> {
-  const [tags, overrides] = [new Finder(payload, '<'), new Finder(payload, '{\\')];
-  const tag = markup === 'webvtt' ? WEBVTT_TAG : COMMON_TAG;
-  const pace = new Pace();
-  const pieces = new Pieces();
-  let runStart = 0;
-  let position = 0;
-  for (;;) {
-    if (pace.isDue(position)) yield;
-    const mark = Math.min(tags.next(position), overrides.next(position));
-    if (mark === payload.length) break;
-    const isTag = payload[mark] === '<';
-    const end = matchEnd(isTag ? tag : OVERRIDE, payload, mark, payload.length);
-    position = end ?? mark + 1;
-    if (end === null) continue;
-    if (mark - runStart > STRIDE) yield* addLong(pieces, payload.slice(runStart, mark), markup);
-    else if (runStart < mark) pieces.add(decode(payload.slice(runStart, mark), markup));
-    const name = isTag ? voiceOf(payload, mark, end, markup) : '';
-    if (name !== '') {
-      pieces.endLine();
-      pieces.add(`${name}: `);
-    }
-    runStart = end;
+/** Reads the words of the cues of a body, one after another. */
+export class CueText {
+  readonly #text: string;
+  readonly #markup: Markup;
+  readonly #tags: Finder;
+  readonly #overrides: Finder;
+
+  constructor(text: string, markup: Markup) {
+    this.#text = text;
+    this.#markup = markup;
+    this.#tags = new Finder(text, '<');
+    this.#overrides = new Finder(text, '{\\');
   }
-  yield* addLong(pieces, payload.slice(runStart), markup);
-  return pieces.toString();
+
+  /**
+   * The words of the payload between two positions, with every line ending made one line feed. A voice span becomes
+   * `Name: words`; one that follows other words begins a line of its own, so that two voices in one cue can be told apart.
+   */
+  *read(start: number, end: number): Slices<string> {
+    const text = this.#text;
+    const markup = this.#markup;
+    const tag = markup === 'webvtt' ? WEBVTT_TAG : COMMON_TAG;
+    const pieces = new Pieces();
+    let runStart = start;
+    let position = start;
+    for (let due = start + STRIDE; ;) {
+      if (position >= due) {
+        due = position + STRIDE;
+        yield;
+      }
+      const mark = Math.min(this.#tags.next(position), this.#overrides.next(position));
+      if (mark >= end) break;
+      const isTag = text[mark] === '<';
+      const tagEnd = matchEnd(isTag ? tag : OVERRIDE, text, mark, end);
+      position = tagEnd ?? mark + 1;
+      if (tagEnd === null) continue;
+      if (mark - runStart > STRIDE) yield* addLong(pieces, text.slice(runStart, mark), markup);
+      else if (runStart < mark) pieces.add(decode(text.slice(runStart, mark), markup));
+      const name = isTag ? voiceOf(text, mark, tagEnd, markup) : '';
+      if (name !== '') {
+        pieces.endLine();
+        pieces.add(`${name}: `);
+      }
+      runStart = tagEnd;
+    }
+    if (end - runStart > STRIDE) yield* addLong(pieces, text.slice(runStart, end), markup);
+    else pieces.add(decode(text.slice(runStart, end), markup));
+    return pieces.toString();
+  }
 }
 
 /** Adds a run of text without tags, decoded in parts, which cut no reference and no CR LF in two. */

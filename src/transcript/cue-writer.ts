@@ -1,5 +1,5 @@
 /** Writes cues as turns: the text of each, with its speakers named. */
-import { cueTextSlices, type Markup } from './cue-text.ts';
+import { CueText, type Markup } from './cue-text.ts';
 import { Finder } from './lines.ts';
 import type { Slices } from './slices.ts';
 import type { Names } from './names.ts';
@@ -12,7 +12,7 @@ const MAX_METADATA_UNITS = 65_536;
 /** Takes the lines of cues in order. The words of a cue are one range of the body, unless a note parts them. */
 export class CueWriter {
   readonly #text: string;
-  readonly #markup: Markup;
+  readonly #words: CueText;
   readonly #speakers: Names;
   readonly #writer: TurnWriter;
   /** Payloads without any of these are words as they stand. */
@@ -26,7 +26,7 @@ export class CueWriter {
 
   constructor(text: string, markup: Markup, speakers: Names) {
     this.#text = text;
-    this.#markup = markup;
+    this.#words = new CueText(text, markup);
     this.#speakers = speakers;
     this.#writer = new TurnWriter(text);
     const marks = markup === 'webvtt' ? ['<', '{', '\r', '&'] : ['<', '{', '\r'];
@@ -60,7 +60,7 @@ export class CueWriter {
     if (this.#start === -1) return;
     const payload = this.#text.slice(this.#start, this.#end);
     const isPlain = this.#marks.every((finder) => finder.next(this.#start) >= this.#end);
-    const text = isPlain ? payload : (spokenMetadata(payload) ?? (yield* cueTextSlices(payload, this.#markup)));
+    const text = isPlain ? payload : (spokenMetadata(payload) ?? (yield* this.#words.read(this.#start, this.#end)));
     if (this.#hasWords) this.#writer.add('\n\n');
     const firstLineEnd = text.slice(0, MAX_NAME_UNITS).indexOf('\n');
     const name = firstLineEnd === -1 ? '' : text.slice(0, firstLineEnd).trim();

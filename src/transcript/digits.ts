@@ -7,6 +7,8 @@ const ZEROS = [
   0x0f20, 0x1040, 0x17e0, 0x1810, 0xff10,
 ];
 
+const BEYOND_LATIN = /[\u0660-\uff19]/;
+
 /** ASCII digits by the units of those that they stand for; 0 for all other units. */
 const ASCII_DIGITS = new Uint8Array(0x10000);
 for (const zero of ZEROS) for (let digit = 0; digit < 10; digit += 1) ASCII_DIGITS[zero + digit] = 0x30 + digit;
@@ -26,6 +28,7 @@ export function* withAsciiDigits(text: string): Slices<string> {
 
 /** The same for a short text. */
 export function asciiDigits(text: string): string {
+  if (!BEYOND_LATIN.test(text)) return text;
   let units: Buffer | null = null;
   for (let i = 0; i < text.length; i += 1) {
     const digit = ASCII_DIGITS[text.charCodeAt(i)] ?? 0;

@@ -8,6 +8,8 @@ const MAX_NAME_POINTS = 60;
 /** A longer stretch of text is not looked through for the end of a name. */
 export const MAX_NAME_UNITS = 2 * MAX_NAME_POINTS;
 const MAX_NAME_WORDS = 8;
+const MAX_BEGINNINGS = 4096;
+const begins = new Map<number, boolean>();
 const NAME_BEGINS = /^[\p{L}\p{Nd}+([@_"]/u;
 const COMMA = 0x2c;
 const QUOTE = 0x22;
@@ -51,8 +53,12 @@ export function isName(text: string, start: number, end: number): boolean {
 export function beginsName(text: string, start: number): boolean {
   const unit = text.charCodeAt(start);
   if (unit < 0x80) return isAsciiNameStart(unit);
-  if (unit >= 0x3400 && unit <= 0x9fff) return true;
-  return NAME_BEGINS.test(String.fromCodePoint(text.codePointAt(start) ?? 0));
+  const known = begins.get(unit);
+  if (known !== undefined) return known;
+  const isBeginning = NAME_BEGINS.test(String.fromCodePoint(text.codePointAt(start) ?? 0));
+  // The same few letters begin most lines. A surrogate is half a character.
+  if (begins.size < MAX_BEGINNINGS && (unit < 0xd800 || unit > 0xdfff)) begins.set(unit, isBeginning);
+  return isBeginning;
 }
 
 function isAsciiNameStart(unit: number): boolean {
@@ -199,10 +205,12 @@ export class Name {
   #isWitness: boolean | null = null;
   #prefix: string | null = null;
 
-  /** `isLikely`: whether it looks like a name, if that is not for its text to decide. */
-  constructor(text: string, isLikely: boolean | null = null) {
+  /** Whether its occurrences are counted. */
+  readonly isCounted: boolean;
+
+  constructor(text: string, isCounted: boolean) {
     this.text = text;
-    this.#isLikely = isLikely;
+    this.isCounted = isCounted;
   }
 
   get isKey(): boolean {
@@ -210,7 +218,7 @@ export class Name {
   }
 
   get isLikely(): boolean {
-    return (this.#isLikely ??= looksLikeName(this.text));
+    return (this.#isLikely ??= this.isCounted && looksLikeName(this.text));
   }
 
   get isWitness(): boolean {
@@ -244,7 +252,7 @@ export class Names {
     let name = this.#names.get(text);
     if (name !== undefined) return name;
     if (this.#names.size >= Names.#MAX_NAMES) return new Name(text, false);
-    name = new Name(text);
+    name = new Name(text, true);
     this.#names.set(text, name);
     return name;
   }
@@ -252,7 +260,7 @@ export class Names {
   /** Counts an occurrence of the name. */
   add(text: string): Name {
     const name = this.of(text);
-    if (name.count === 0 && !this.#names.has(text)) return name;
+    if (!name.isCounted) return name;
     name.count += 1;
     if (name.count === 1) {
       this.size += 1;

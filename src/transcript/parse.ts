@@ -14,8 +14,8 @@ import { readSpokenLines } from './spoken-lines.ts';
 import { type ParsedTranscript, TurnWriter } from './turn-writer.ts';
 
 /** A body of more lines, and of shorter ones on average, in UTF-16 units, is no speech, and would take long to read. */
-const MAX_SHORT_LINES = 50_000;
-const MIN_LINE_UNITS = 10;
+const MAX_SHORT_LINES = 100_000;
+const MIN_LINE_UNITS = 12;
 
 /** Forms that are harder to mistake come first. */
 const FORMS: readonly ((body: Body) => Slices<Reading | null>)[] = [readCues, readColumns, readSpokenLines];

@@ -204,6 +204,7 @@ class TurnReader {
     if (head.nameEnds === 'none') return false;
     const name = head.start > this.#sampleEnd ? names.add(head.name) : names.of(head.name);
     this.#name = name;
+    if (!name.isCounted) return false;
     const { count } = name;
     if (head.mark !== '' && (marks.get(head.mark) ?? 0) < 2 && count < 2) return false;
     if (head.mark === '#' && head.hasWords) return false;

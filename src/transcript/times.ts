@@ -56,7 +56,7 @@ const AMOUNT = [
 
 const TO = `${S}{0,8}(?:-{1,3}>|=>|[-–—~〜～→])${S}{0,8}|${S}{1,4}(?:to|bis|until)${S}{1,4}`;
 /** What occurs most comes first. */
-const TIME = `(?:${CLOCK}(?:${ZONE})?|${AMOUNT}|${CLOCK_OF_DAY})`;
+const TIME = `(?:${CLOCK}(?:${ZONE})?|${CLOCK_OF_DAY}|${AMOUNT})`;
 const SPAN = `${TIME}(?:(?:${TO})${TIME})?`;
 /** Seconds without a unit are a time only if brackets or an arrow say so. */
 const PLAIN_SECONDS = `${D}{1,6}[.,]${D}{1,9}`;
@@ -257,11 +257,14 @@ function goesOnAfterDigits(text: string, position: number): boolean {
   let i = position;
   while (isDigit(text.charCodeAt(i))) i += 1;
   const unit = text.charCodeAt(i);
-  return unit >= 0x80 || AFTER_DIGITS.has(unit);
+  if (unit !== SPACE) return unit >= 0x80 || AFTER_DIGITS.has(unit);
+  // `12 Mar`, `3 min`, `00 : 03`.
+  const next = text.charCodeAt(i + 1);
+  return next >= 0x41 || next === COLON;
 }
 
 /** Colons, signs of days and fractions, and what units of time begin with. */
-const AFTER_DIGITS: ReadonlySet<number> = new Set(Array.from(":-/., \t'hmsMS", (sign) => sign.charCodeAt(0)));
+const AFTER_DIGITS: ReadonlySet<number> = new Set(Array.from(":-/.,\t'hmsMS", (sign) => sign.charCodeAt(0)));
 
 /** Whether a digit stands behind the bracket, and at most a weekday and a month before it. */
 function mayHoldTime(text: string, start: number, end: number): boolean {

@@ -14,6 +14,8 @@ export interface Verdict {
 
 /** So many turns may have no name that recurs, if what stands behind the time may be a title. */
 const MAX_UNKNOWN_TURNS = 3;
+/** So many lines may have names before colons that do not recur; more are a list of terms. */
+const MAX_TURNS_OF_NEW_NAMES = 20;
 /** Chapters are minutes apart; those who talk with one another are not. */
 const LONG_GAP_SECONDS = 60;
 const CHAPTER_GAP_SECONDS = 30;
@@ -58,6 +60,8 @@ function refusalOfNamed(shape: ShapeCount, { paragraphs, keys }: Sample): string
   const [[first, count] = ['', 0], ...others] = records;
   const isRecord = others.length === 0 && count > 1 && first.indexOf('\n') < first.length - 1;
   if (isRecord && sentences === 0) return 'every paragraph has the same keys';
+  const isUntimed = shape.times * 2 <= turns;
+  if (isUntimed && turns > MAX_TURNS_OF_NEW_NAMES && shape.recurring.turns * 4 < turns) return 'names do not recur';
   const isBlock =
     others.length === 0 && names.repeats === 0 && turns > 1 && (paragraphs > 1 || keys > 0) && sentences === 0;
   return isBlock ? 'one block of keys, none of which recurs' : null;
