@@ -4,6 +4,7 @@
  * words): only marks at their place are.
  */
 import { type CueDialect, dialectsOf } from './cue-dialects.ts';
+import { CueRanges } from './cue-ranges.ts';
 import { CueWriter } from './cue-writer.ts';
 import { type Body, Measure, type Reading } from './form.ts';
 import { LineHead } from './line-head.ts';
@@ -20,6 +21,7 @@ interface CueHabits {
   damaged: number;
   /** Whether the first cue, if there is one, has a line of its own above its range, and whether that is a number. */
   label: 'none' | 'counter' | 'identifier' | null;
+  readonly ranges: CueRanges;
   readonly speakers: Names;
   /** Lines of the header. */
   headerLines: number;
@@ -37,18 +39,21 @@ export function* readCues(body: Body): Slices<Reading | null> {
 
 function* readDialect(body: Body, dialect: CueDialect): Slices<Reading | null> {
   const habits = yield* habitsOf(body, dialect);
+  if (habits === null) return null;
   // A program that writes them all with the same mistake.
   if (!habits.hasExact && !habits.hasLoose && habits.damaged >= MIN_DAMAGED) habits.hasExact = true;
   if (!habits.hasExact && !habits.hasLoose && !dialect.isSigned) return null;
-  return yield* new CueReader(body, dialect, habits).read();
+  return yield* new CueReader(body.text, dialect, habits).read();
 }
 
-function* habitsOf(body: Body, dialect: CueDialect): Slices<CueHabits> {
+/** Null if most lines that look like time ranges are none. */
+function* habitsOf(body: Body, dialect: CueDialect): Slices<CueHabits | null> {
   const habits: CueHabits = {
     hasExact: false,
     hasLoose: false,
     damaged: 0,
     label: null,
+    ranges: new CueRanges(),
     speakers: new Names(),
     headerLines: 0,
   };
@@ -60,6 +65,7 @@ function* habitsOf(body: Body, dialect: CueDialect): Slices<CueHabits> {
   const firstLines = new FirstLines();
   /** The line before, and how many lines its paragraph has. */
   let [labelStart, labelEnd, paragraphLines] = [0, 0, 0];
+  let misses = 0;
   while (lines.advance()) {
     const { start, end } = lines;
     if (lines.isDue) yield;
@@ -67,7 +73,13 @@ function* habitsOf(body: Body, dialect: CueDialect): Slices<CueHabits> {
       if (!lines.isBlank) habits.headerLines += 1;
       continue;
     }
-    const range = arrows.next(start) < end ? dialect.rangeAt(timeText, rangeStart(text, start)) : null;
+    const hasArrow = arrows.next(start) < end;
+    const range = hasArrow ? dialect.rangeAt(timeText, rangeStart(text, start)) : null;
+    if (hasArrow && range === null && isDigit(text.charCodeAt(start))) {
+      misses += 1;
+      if (misses > MAX_MISSES && misses > habits.ranges.length) return null;
+    }
+    if (range !== null) habits.ranges.add(start, range);
     if (range?.quality === 'exact') habits.hasExact = true;
     if (range?.quality === 'loose') habits.hasLoose = true;
     if (range?.quality === 'damaged') habits.damaged += 1;
@@ -77,7 +89,11 @@ function* habitsOf(body: Body, dialect: CueDialect): Slices<CueHabits> {
     } else if (lines.isBlank) {
       paragraphLines = 0;
       continue;
-    } else if (end - start < MAX_VOICE_LINE_UNITS && Math.min(colons.next(start), voices.next(start)) < end) {
+    } else if (
+      !habits.speakers.isFull &&
+      end - start < MAX_VOICE_LINE_UNITS &&
+      Math.min(colons.next(start), voices.next(start)) < end
+    ) {
       const name = speakerOf(head, text, start, end);
       if (name !== null) habits.speakers.add(name);
     }
@@ -116,6 +132,8 @@ class FirstLines {
   }
 }
 
+/** So many lines of cues may look like time ranges and be none. */
+const MAX_MISSES = 1000;
 const MIN_DAMAGED = 2;
 const MAX_VOICE_LINE_UNITS = 400;
 const VOICE = /^<v(?:\.[^ <>]{0,100})? ([^<>]{1,100})>/i;
@@ -160,12 +178,10 @@ const BLANK_LINES = /(?:[^\S\r\n]{0,99}(?:\r\n|[\r\n])){0,3}/y;
 /** Finds out what every line is, and writes the cues. */
 class CueReader {
   readonly #text: string;
-  readonly #timeText: string;
   readonly #dialect: CueDialect;
   readonly #habits: CueHabits;
   readonly #measure = new Measure();
   readonly #writer: CueWriter;
-  readonly #arrows: Finder;
   /** Where the counter or the identifier begins whose range comes next; -1 if none does. */
   #labelStart = -1;
   /** The speaker whom it names. */
@@ -175,13 +191,11 @@ class CueReader {
   #isAfterBlank = true;
   #isInNote = false;
 
-  constructor({ text, timeText }: Body, dialect: CueDialect, habits: CueHabits) {
+  constructor(text: string, dialect: CueDialect, habits: CueHabits) {
     this.#text = text;
-    this.#timeText = timeText;
     this.#dialect = dialect;
     this.#habits = habits;
     this.#writer = new CueWriter(text, dialect.markup, habits.speakers);
-    this.#arrows = new Finder(text, dialect.arrow);
   }
 
   *read(): Slices<Reading> {
@@ -191,7 +205,7 @@ class CueReader {
       if (lines.isDue) yield;
       if (start < this.#dialect.contentStart) continue;
       const isBetweenCues = this.#isAfterBlank || this.#labelStart !== -1;
-      const wordsStart = this.#arrows.next(start) < end ? this.#wordsOnRange(start, isBetweenCues) : null;
+      const wordsStart = this.#wordsOnRange(start, isBetweenCues);
       if (wordsStart !== null) yield* this.#range(start, wordsStart, end);
       else if (lines.isBlank) this.#blank(start, end);
       else if (this.#isNote(start, end)) {
@@ -249,7 +263,7 @@ class CueReader {
     const { label } = this.#habits;
     const { isSigned } = this.#dialect;
     if ((!isSigned && label !== 'counter') || end - start > MAX_LABEL_UNITS) return false;
-    if (this.#arrows.next(end) > end + MAX_UNITS_TO_RANGE) return false;
+    if (this.#habits.ranges.next(end) > end + MAX_UNITS_TO_RANGE) return false;
     const line = this.#text.slice(start, end);
     const counter = counterOf(line);
     if (counter === null && (!isSigned || !this.#isAfterBlank || WORDS.test(line))) return false;
@@ -278,9 +292,9 @@ class CueReader {
    * Where the words begin that stand on a line with a time range, its end if none do; null if the line is none. A range
    * without fractions is one only in a file that has no better, a damaged one only between cues of a file with sound ones.
    */
-  #wordsOnRange(start: number, isBetweenCues: boolean): number | null {
-    const { hasExact, hasLoose } = this.#habits;
-    const range = this.#dialect.rangeAt(this.#timeText, rangeStart(this.#text, start));
+  #wordsOnRange(lineStart: number, isBetweenCues: boolean): number | null {
+    const { hasExact, hasLoose, ranges } = this.#habits;
+    const range = ranges.at(lineStart);
     if (range === null) return null;
     // Whole seconds may stand among others, as a program writes them.
     if (range.quality === 'loose' && hasExact && !(range.hasHours && isBetweenCues)) return null;

@@ -251,10 +251,15 @@ export class Names {
   of(text: string): Name {
     let name = this.#names.get(text);
     if (name !== undefined) return name;
-    if (this.#names.size >= Names.#MAX_NAMES) return new Name(text, false);
+    if (this.isFull) return new Name(text, false);
     name = new Name(text, true);
     this.#names.set(text, name);
     return name;
+  }
+
+  /** Whether no further name will be remembered. */
+  get isFull(): boolean {
+    return this.#names.size >= Names.#MAX_NAMES;
   }
 
   /** Counts an occurrence of the name. */

@@ -121,14 +121,14 @@ export function arrowRangeAt(text: string, start: number): CueRange | null {
 const FRACTION = /[.,] ?\d/;
 const MINUS = 0x2d;
 
-/** A range as nearly all programs write it, a space on either side of the arrow and nothing behind it. */
+/** A range as nearly all programs write it, at most a space on either side of the arrow. */
 function plainRangeAt(text: string, start: number): CueRange | null {
   const from = clockAt(text, start, text.length);
   if (from === null) return null;
   const arrow = skipSpace(text, from.end);
   if (!text.startsWith('-->', arrow)) return null;
   const to = clockAt(text, skipSpace(text, arrow + '-->'.length), text.length);
-  if (to === null || !isLineEnd(text.charCodeAt(to.end))) return null;
+  if (to === null || !endsRange(text.charCodeAt(to.end))) return null;
   const parts = Math.max(from.parts, to.parts);
   if (parts > 3 || from.fraction === ';' || to.fraction === ';') return null;
   const isExact = from.fraction !== '' || to.fraction !== '';
@@ -139,8 +139,9 @@ function skipSpace(text: string, position: number): number {
   return text.charCodeAt(position) === SPACE ? position + 1 : position;
 }
 
-function isLineEnd(unit: number): boolean {
-  return unit === 0x0a || unit === 0x0d || Number.isNaN(unit);
+/** Whether it is white space, or the end of the text. */
+function endsRange(unit: number): boolean {
+  return unit === 0x0a || unit === 0x0d || unit === SPACE || unit === 0x09 || Number.isNaN(unit);
 }
 
 /** The range of SBV, `0:00:01.000,0:00:03.000`. */
