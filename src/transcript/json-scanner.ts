@@ -47,6 +47,14 @@ export class JsonScanner {
     this.#backslashes = new Finder(text, '\\');
   }
 
+  /** Goes to where a value begins, further on in the text. */
+  moveTo(position: number): void {
+    this.#position = position;
+    this.#isObject.length = 0;
+    this.#expects = 'value';
+    this.#stringPosition = -1;
+  }
+
   /** How many containers are open. */
   get depth(): number {
     return this.#isObject.length;

@@ -2,12 +2,13 @@
  * JSON: a list of objects that hold words and a speaker or a time. Of several such lists the richest is the transcript:
  * vendors give the same words several times over, by turns, sentences and words, and translated.
  */
+import { JsonElements } from './json-elements.ts';
 import { JSON_LINES, type JsonList, JsonLists } from './json-lists.ts';
 import { skipFormatCharacters } from './lines.ts';
 import { readParagraphs } from './paragraphs.ts';
 import { Pace, type Slices } from './slices.ts';
 import { type ParsedTranscript, TurnWriter } from './turn-writer.ts';
-import { ALTERNATIVES, plainKey, type Utterance, utteranceOf } from './utterance.ts';
+import { ALTERNATIVES, plainKey, type Utterance } from './utterance.ts';
 
 /** So many elements of a list are looked at before one is chosen, and so much of all lists. */
 const MAX_SAMPLES = 24;
@@ -71,7 +72,7 @@ function samplesOf(text: string, { starts, ends }: JsonList): string[] {
 /** Null if its elements hold neither words nor speakers. */
 function candidateOf(list: JsonList, samples: readonly string[]): Candidate | null {
   if ((list.path === JSON_LINES && list.starts.length < 2) || ALTERNATIVES.has(plainKey(list.key))) return null;
-  const elements = samples.flatMap((sample) => utteranceOf(parseOrNull(sample)) ?? []);
+  const elements = samples.flatMap((sample) => new JsonElements(sample).at(0) ?? []);
   if (elements.length === 0) return null;
   const count = (isIt: (element: Utterance) => boolean): number => elements.filter(isIt).length;
   const isMost = (number: number): boolean => number * 2 >= elements.length;
@@ -159,10 +160,11 @@ class UtteranceReader {
     onUtterance: (utterance: Utterance, start: number) => boolean,
   ): Slices<boolean> {
     const pace = new Pace();
+    const elements = new JsonElements(this.#text);
     for (let i = 0; i < starts.length; i += 1) {
       const [start, end] = [starts.at(i), ends.at(i)];
       if (pace.isDue(end)) yield;
-      const utterance = end - start > MAX_ELEMENT_UNITS ? null : utteranceOf(parseOrNull(this.#text.slice(start, end)));
+      const utterance = end - start > MAX_ELEMENT_UNITS ? null : elements.at(start);
       if (utterance === null || !onUtterance(utterance, start)) return false;
     }
     return true;
@@ -206,13 +208,5 @@ class UtteranceReader {
     if (speaker.trim() !== '') this.#writer.add(`${speaker}: `);
     this.#speaker = speaker;
     this.#turns += 1;
-  }
-}
-
-function parseOrNull(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return null;
   }
 }

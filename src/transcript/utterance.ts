@@ -1,16 +1,14 @@
 /** One utterance, or one word, of a JSON transcript: which of its members are the words, the speaker and the time. */
 
 /** Members in order of preference, in small letters without underscores. */
-const WORDS: readonly string[] =
-  'text|transcript|body|content|spokentext|sentence|utterance|display|message|caption|punctuatedword|word|value'.split(
-    '|',
-  );
-const SPEAKERS: readonly string[] =
-  'speakername|speakerdisplayname|personname|speaker|participantname|participant|user|username|users|name|displayname|participantrole|role|speakerid|speakerlabel|speakertag|participanttype|participantid|userid'.split(
-    '|',
-  );
+const WORDS = ranked(
+  'text|transcript|body|content|spokentext|sentence|utterance|display|message|caption|punctuatedword|word|value',
+);
+const SPEAKERS = ranked(
+  'speakername|speakerdisplayname|personname|speaker|participantname|participant|user|username|users|name|displayname|participantrole|role|speakerid|speakerlabel|speakertag|participanttype|participantid|userid',
+);
 /** Members of a speaker that is an object. */
-const NAMES: readonly string[] = 'name|displayname|username|speakerlabel|label|speaker|id|email'.split('|');
+const NAMES = ranked('name|displayname|username|speakerlabel|label|speaker|id|email');
 /** `topic`, `tokens` and `sentiment` are no times. */
 const TIME = /^(?:start|end|begin|offsets?|from|to|at|ts)(?:$|_|[A-Z])|^time|[^n]time|Time/;
 const START = /^(?:start|begin|offset|from|ts|time)/i;
@@ -45,6 +43,10 @@ export interface Utterance {
   readonly isPunctuation: boolean;
 }
 
+function ranked(names: string): ReadonlyMap<string, number> {
+  return new Map(names.split('|').map((name, rank) => [name, rank]));
+}
+
 /** What a member's name says. Ranks are places in the lists above; -1 if it is in none. */
 interface Meaning {
   readonly plain: string;
@@ -54,26 +56,31 @@ interface Meaning {
   readonly isSureSpeaker: boolean;
   readonly isTime: boolean;
   readonly isStart: boolean;
+  /** Whether it says anything. */
+  readonly isKnown: boolean;
 }
 
 /** The same few names stand in every element. */
 const meanings = new Map<string, Meaning>();
 const MAX_MEANINGS = 2000;
 
-function meaningOf(key: string): Meaning {
-  const known = meanings.get(key);
-  if (known !== undefined) return known;
+export function meaningOf(key: string): Meaning {
+  const remembered = meanings.get(key);
+  if (remembered !== undefined) return remembered;
   const plain = key.toLowerCase().replaceAll(/[_\-\s]/g, '');
-  const meaning = {
-    plain,
-    wordsRank: WORDS.indexOf(plain),
-    speakerRank: SPEAKERS.indexOf(plain),
-    nameRank: NAMES.indexOf(plain),
-    isSureSpeaker: plain.startsWith('speaker') || plain.startsWith('participant'),
-    isTime: TIME.test(key.charAt(0).toLowerCase() + key.slice(1)),
-    isStart: START.test(key),
-  };
-  if (meanings.size < MAX_MEANINGS) meanings.set(key, meaning);
+  const [wordsRank, speakerRank, nameRank] = [
+    WORDS.get(plain) ?? -1,
+    SPEAKERS.get(plain) ?? -1,
+    NAMES.get(plain) ?? -1,
+  ];
+  const isSureSpeaker = plain.startsWith('speaker') || plain.startsWith('participant');
+  const isTime = TIME.test(key.charAt(0).toLowerCase() + key.slice(1));
+  const isStart = START.test(key);
+  const isPart = plain === 'type' || PARTS.has(plain) || ALTERNATIVES.has(plain);
+  const isKnown = wordsRank !== -1 || speakerRank !== -1 || isSureSpeaker || isTime || isStart || isPart;
+  const meaning = { plain, wordsRank, speakerRank, nameRank, isSureSpeaker, isTime, isStart, isKnown };
+  if (meanings.size >= MAX_MEANINGS) meanings.clear();
+  meanings.set(key, meaning);
   return meaning;
 }
 
@@ -83,14 +90,13 @@ export function plainKey(key: string): string {
 }
 
 /** What the members of one object hold. */
-class Members {
+export class Members {
   words: string | null = null;
   speaker: string | null = null;
   isSureSpeaker = false;
   isTimed = false;
   start = NaN;
   type = '';
-  isWord = false;
   /** The words of its parts, if it has some. */
   parts: string | null = null;
   /** The best of several readings. */
@@ -98,13 +104,20 @@ class Members {
   #wordsRank = Infinity;
   #speakerRank = Infinity;
   #hasText = false;
+  #hasWord = false;
 
-  constructor(object: Record<string, unknown>) {
-    for (const key of Object.keys(object)) this.#add(meaningOf(key), object[key]);
-    this.isWord = WORD_TYPES.has(this.type) || (this.isWord && !this.#hasText);
+  static of(object: Record<string, unknown>): Members {
+    const members = new Members();
+    for (const key of Object.keys(object)) members.add(meaningOf(key), object[key]);
+    return members;
   }
 
-  #add(meaning: Meaning, value: unknown): void {
+  /** Whether the object is a single word of a list of words. */
+  get isWord(): boolean {
+    return WORD_TYPES.has(this.type) || (this.#hasWord && !this.#hasText);
+  }
+
+  add(meaning: Meaning, value: unknown): void {
     const { plain, wordsRank, speakerRank } = meaning;
     if (wordsRank !== -1) this.#addWords(plain, wordsRank, value);
     if (speakerRank !== -1) this.#addSpeaker(speakerRank, nameOf(value));
@@ -121,7 +134,7 @@ class Members {
 
   #addWords(plain: string, rank: number, value: unknown): void {
     if (plain === 'text') this.#hasText = true;
-    if (WORD_MEMBERS.has(plain)) this.isWord = true;
+    if (WORD_MEMBERS.has(plain)) this.#hasWord = true;
     if (value === null) this.words ??= '';
     if (typeof value !== 'string' || rank >= this.#wordsRank) return;
     this.words = value;
@@ -136,11 +149,9 @@ class Members {
   }
 }
 
-/** What an element of a list says; null if it is no object. */
-export function utteranceOf(element: unknown): Utterance | null {
-  if (!isObject(element)) return null;
-  const members = new Members(element);
-  const reading = members.reading === null ? null : new Members(members.reading);
+/** What an element of a list says. */
+export function utteranceOf(members: Members): Utterance {
+  const reading = members.reading === null ? null : Members.of(members.reading);
   const words = members.words ?? reading?.words ?? reading?.parts ?? members.parts;
   const speaker = members.speaker ?? reading?.speaker ?? null;
   const isSure = members.isSureSpeaker || reading?.isSureSpeaker === true;
@@ -163,7 +174,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 
 /** Null if the parts hold no words. */
 function joinedWords(parts: readonly unknown[], joint: string): string | null {
-  const words = parts.flatMap((part) => (isObject(part) ? (new Members(part).words ?? []) : []));
+  const words = parts.flatMap((part) => (isObject(part) ? (Members.of(part).words ?? []) : []));
   return words.length > 0 ? words.join(joint) : null;
 }
 
@@ -185,7 +196,7 @@ function nameOf(value: unknown): string {
 
 function hasTimedParts(value: unknown): boolean {
   const first: unknown = Array.isArray(value) ? value[0] : null;
-  return isObject(first) && new Members(first).isTimed;
+  return isObject(first) && Members.of(first).isTimed;
 }
 
 function numberOf(value: unknown): number {
