@@ -14,7 +14,7 @@ import { readSpokenLines } from './spoken-lines.ts';
 import { type ParsedTranscript, TurnWriter } from './turn-writer.ts';
 
 /** A body of more lines, and of shorter ones on average, in UTF-16 units, is no speech, and would take long to read. */
-const MAX_SHORT_LINES = 100_000;
+const MAX_SHORT_LINES = 160_000;
 const MIN_LINE_UNITS = 12;
 
 /** Forms that are harder to mistake come first. */
