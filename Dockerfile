@@ -17,10 +17,11 @@ RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund \
 WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
-COPY LICENSE tsconfig.json tsconfig.build.json ./
+COPY LICENSE README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md tsconfig.json tsconfig.build.json ./
 COPY .ci ./.ci
 COPY config ./config
 COPY docs ./docs
+COPY deploy ./deploy
 COPY src ./src
 # `npm pack` runs `npm run build`.
 RUN npm pack --silent && tar -xzf evalgate-*.tgz -C /app --strip-components=1
@@ -55,9 +56,10 @@ WORKDIR /app
 RUN ln -s /app/src/cli/evalgate.js /usr/local/bin/evalgate
 # The layers that change least come first. All files belong to root, so the gateway's user cannot write them.
 COPY --from=build /app/node_modules ./node_modules
-COPY --from=build /app/package.json /app/LICENSE ./
+COPY --from=build /app/package.json /app/LICENSE /app/README.md /app/CHANGELOG.md /app/CONTRIBUTING.md /app/SECURITY.md ./
 COPY --from=build /app/config ./config
 COPY --from=build /app/docs ./docs
+COPY --from=build /app/deploy ./deploy
 # Only the launcher and the pages: the rest is compiled, in dist.
 COPY --from=build /app/src ./src
 COPY --from=build /app/dist ./dist

@@ -4,8 +4,8 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { fileOf, openFolder } from '../support/files.ts';
@@ -35,6 +35,18 @@ test('it holds every document that it names, and its help says where', async () 
   expect([...named].filter((name) => !existsSync(join(root, name)))).toEqual([]);
   const { stdout } = await runProcess(process.execPath, [program, '--help']);
   expect(stdout).toContain(`docs/ is in this folder; begin with docs/index.md:\n${root}/\n`);
+});
+
+test('each link of its documents leads to a file that it holds', () => {
+  const documents = globSync(['*.md', 'docs/**/*.md', 'deploy/**/*.md'], { cwd: root });
+  const broken = documents.flatMap((document) => {
+    const links = readFileSync(join(root, document), 'utf8').matchAll(/\]\((?!https?:|mailto:|#)([^)\s#]+)/g);
+    return [...links]
+      .filter(([, path = '']) => !existsSync(join(root, dirname(document), path)))
+      .map(([link]) => [document, link]);
+  });
+  expect(documents.length).toBeGreaterThan(25);
+  expect(broken).toEqual([]);
 });
 
 test('no dependency of it runs a script when it is installed', () => {

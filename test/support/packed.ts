@@ -14,12 +14,16 @@ const SOURCES = [
   'src',
   'config',
   'docs',
+  'deploy',
   '.ci',
   'package.json',
   'package-lock.json',
   'tsconfig.json',
   'tsconfig.build.json',
   'README.md',
+  'CHANGELOG.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
   'LICENSE',
 ];
 const lockSchema = z.object({
