@@ -167,12 +167,20 @@ export class ChangeTable {
       for (const workspace of workspaces) {
         const one = marks.get(nameOf(workspace, kind));
         if (one === undefined) continue;
-        const mode = isBefore(one, dated) ?? (isLagging(one.mark, copy, nowMs) ? 'soft' : null);
+        const isLagging = nowMs - copy.receivedAtMs >= (lagOf(one.mark, copy) ?? Number.POSITIVE_INFINITY);
+        const mode = isBefore(one, dated) ?? (isLagging ? 'soft' : null);
         if (mode === 'hard') return mode;
         worst = mode ?? worst;
       }
     }
     return worst;
+  }
+
+  /** In how long a copy counts as changed that has another validator than was announced; null if it does not. */
+  lagOf(copy: DatedCopy, nowMs: number): number | null {
+    if (this.#awaited === 0) return null;
+    const lags = copy.tags.flatMap((tag) => lagOf(this.#markOf(tag, copy.owner, copy.kind), copy) ?? []);
+    return lags.length === 0 ? null : Math.max(0, Math.min(...lags) - (nowMs - copy.receivedAtMs));
   }
 
   #ofList({ tags, position, entry }: DatedCopy, nowMs: number): ChangeMode | null {
@@ -290,12 +298,14 @@ function lastOf({ soft, hard, announced }: Mark): number {
   return Math.max(soft, hard, announced);
 }
 
-/** Whether the copy has another validator than the store has announced, and it is time to ask again. */
-function isLagging({ etag, announced, otherEtags }: Mark, copy: DatedCopy, nowMs: number): boolean {
-  const { answer } = copy.entry;
-  if (etag === null || copy.position.sequence < announced) return false;
-  // What came in a list has none.
-  if (answer.kind === 'absent' || answer.etag === null || answer.etag === etag) return false;
-  const afterMs = RETRY_AFTER_MS[Math.max(0, otherEtags - 1)];
-  return afterMs !== undefined && nowMs - copy.receivedAtMs >= afterMs;
+/**
+ * How long after it was received the copy is asked for again, because it has another validator than the store has announced; null
+ * if it does not, or not any more.
+ */
+function lagOf({ etag, announced, otherEtags }: Mark, { entry, position }: DatedCopy): number | null {
+  const { answer } = entry;
+  if (etag === null || position.sequence < announced) return null;
+  // An item of a list has none.
+  if (answer.kind === 'absent' || answer.etag === null || answer.etag === etag) return null;
+  return RETRY_AFTER_MS[Math.max(0, otherEtags - 1)] ?? null;
 }

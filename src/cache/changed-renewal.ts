@@ -5,7 +5,8 @@
  * a record costs one call however many processes held it.
  *
  * Each read pays for one renewal at most, so a record that changes again and again between two reads costs one call, however many
- * changes come. The copy is looked at when its turn has come: one that a reader has renewed meanwhile costs nothing.
+ * changes come. The copy is looked at when its turn has come: one that a reader has renewed meanwhile costs nothing. A copy with
+ * another validator than the store has announced waits again, for the time after which it counts as changed (change-table.ts).
  *
  * Nothing depends on a renewal (C11: a copy from before a change is renewed before it is served): the next reader makes good one
  * that failed, came too late or was followed by another change.
@@ -17,7 +18,7 @@ import type { Clock } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
 import type { CallRate } from '../upstream/call-rate.ts';
 import type { MaintenanceWatch } from '../upstream/maintenance.ts';
-import { addressText } from './address.ts';
+import { type Address, addressText } from './address.ts';
 import { requestOf } from './change-table.ts';
 import type { CacheListener } from './events.ts';
 import type { ReadThrough } from './read-through.ts';
@@ -33,6 +34,8 @@ interface LastRead {
 interface Waiting {
   readonly request: CacheRequest<unknown>;
   readonly owner: string;
+  /** Who read it last, of a copy that is renewed again. */
+  readonly again?: LastRead;
 }
 
 /** Records whose last read is remembered, and copies that wait; all others wait for their next reader. */
@@ -69,6 +72,8 @@ export class LastReads {
 export interface ChangedRenewalOptions {
   readonly lastReads: Pick<LastReads, 'of' | 'forget'>;
   readonly reads: Pick<ReadThrough, 'renewChanged'>;
+  /** In how long the copy in memory is to be renewed again; null if it is not. */
+  readonly againInMs: (address: Address) => number | null;
   readonly ttl: Pick<TtlPolicy, 'of'>;
   readonly rate: CallRate;
   /** Whether the store may be called at once, and nobody waits for it. */
@@ -82,9 +87,12 @@ export class ChangedRenewal {
   readonly #options: ChangedRenewalOptions;
   /** By address, in the order of the first change. */
   readonly #waiting = new Map<string, Waiting>();
+  /** By address: what ends the wait of a copy that is renewed again. */
+  readonly #later = new Map<string, () => void>();
   #underWay = 0;
   /** Whether a timer, or the rate, is about to go on with those that wait. */
   #willWake = false;
+  #isClosed = false;
 
   constructor(options: ChangedRenewalOptions) {
     this.#options = options;
@@ -106,6 +114,8 @@ export class ChangedRenewal {
 
   close(): void {
     this.#waiting.clear();
+    for (const cancel of this.#later.values()) cancel();
+    this.#isClosed = true;
   }
 
   /** The last read of the record, unless that is too long ago. */
@@ -134,18 +144,40 @@ export class ChangedRenewal {
   /** Renews the first that is still to be renewed. */
   #renewNext(): void {
     const { reads, lastReads } = this.#options;
-    for (const [name, { request, owner }] of this.#waiting) {
+    for (const [name, waiting] of this.#waiting) {
       this.#waiting.delete(name);
-      const last = this.#lastReadOf(request);
-      const renewing = last && reads.renewChanged(request, owner, last.keyId);
-      if (renewing === null) continue;
+      const { request, owner, again } = waiting;
+      const last = again ?? this.#lastReadOf(request);
+      if (last === null) continue;
+      const renewing = reads.renewChanged(request, owner, last.keyId);
+      if (renewing === null) {
+        this.#renewAgain({ request, owner, again: last });
+        continue;
+      }
       lastReads.forget(request.key);
       this.#underWay += 1;
       void renewing.finally(() => {
         this.#underWay -= 1;
+        this.#renewAgain({ request, owner, again: last });
         this.#goOn();
       });
       return;
     }
+  }
+
+  /** Lets the copy wait again once it counts as changed, if its answer was not the one that the store has announced. */
+  #renewAgain(waiting: Waiting): void {
+    const { againInMs, timers } = this.#options;
+    const { request, owner } = waiting;
+    const address = { key: request.key, owner };
+    const name = addressText(address);
+    const delayMs = againInMs(address);
+    if (delayMs === null || this.#isClosed || this.#later.has(name) || this.#later.size >= MAX_KNOWN) return;
+    const wait = (): void => {
+      this.#later.delete(name);
+      this.#waiting.set(name, waiting);
+      this.#goOn();
+    };
+    this.#later.set(name, timers.after(delayMs, wait));
   }
 }

@@ -10,7 +10,8 @@ import type { Timers } from '../time/timers.ts';
 import type { MaintenanceWatch } from '../upstream/maintenance.ts';
 import { createLocalCallRate, createRedisCallRate } from '../upstream/call-rate.ts';
 import type { Fetch } from '../upstream/store.ts';
-import { ChangedRenewal, LastReads } from './changed-renewal.ts';
+import { ChangedRenewal, type ChangedRenewalOptions, LastReads } from './changed-renewal.ts';
+import type { Address } from './address.ts';
 import { Changes, type ChangesOptions } from './changes.ts';
 import { type Erasure, erasureSchema, type Fleet, type Holding, holdingOf, holdingSchema } from './erase.ts';
 import type { MarkOf } from './change-table.ts';
@@ -116,7 +117,11 @@ export function openCache(context: CacheContext): CacheRoom {
     events,
     maxWaitMs: config.upstream.timeoutMs + FLIGHT_MARGIN_MS,
   });
-  const stopRenewal = lastReads && renewChanged(context, { lastReads, reads, ttl });
+  const againInMs = (address: Address): number | null => {
+    const copy = memory.peek(address);
+    return copy === undefined ? null : purges.changes.lagOf(copy, clock.nowMs());
+  };
+  const stopRenewal = lastReads && renewChanged(context, { lastReads, reads, againInMs, ttl });
   return {
     reads,
     changes,
@@ -179,7 +184,10 @@ function openChanges({ seenHere, tier, events, ...parts }: ChangesContext): Chan
 /** Renews what the store announces to have changed, from now on. Returns what stops that. */
 function renewChanged(
   { config, store, journal, links, instances, maintenance, clock, timers }: CacheContext,
-  parts: { readonly lastReads: LastReads; readonly reads: ReadThrough; readonly ttl: TtlPolicy },
+  parts: Pick<ChangedRenewalOptions, 'againInMs' | 'ttl'> & {
+    readonly lastReads: LastReads;
+    readonly reads: ReadThrough;
+  },
 ): () => void {
   const { refreshRate: perSecond } = config.cache;
   const rate =

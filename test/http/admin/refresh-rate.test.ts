@@ -173,3 +173,36 @@ test('after a hard change, too', async () => {
   expect(nameOf(await read('ev_1'))).toBe('new');
   expect(gateway.store.calls()).toBe(1);
 });
+
+test('a copy with another ETag than was announced is renewed again after 1, 3 and 10 s, unread', async () => {
+  await startWarm();
+  await announce(['ev_1'], { etags: { evaluation: '"another"' } });
+  const afterAll = [1000, 3000, 10_000, 60_000];
+  for (const [renewals, delayMs] of afterAll.entries()) {
+    await gateway.store.waitForCalls(renewals + 1);
+    await settle();
+    gateway.clock.advance(delayMs - 1);
+    timers.elapse(delayMs - 1);
+    expect(gateway.store.calls()).toBe(renewals + 1);
+    gateway.clock.advance(1);
+    timers.elapse(delayMs);
+  }
+  await settle();
+  expect(gateway.store.calls()).toBe(afterAll.length);
+});
+
+test('one with the announced ETag is not', async () => {
+  await startWarm();
+  await read('ev_unread');
+  const path = gateway.store.requests[0]?.path.replace('ev_unread', 'ev_1');
+  const headers = { authorization: `Bearer ${gateway.store.token}` };
+  const etag = (await fetch(`${gateway.store.url}${path}`, { headers })).headers.get('etag');
+  gateway.store.forget();
+  await announce(['ev_1'], { etags: { evaluation: etag } });
+  await gateway.store.waitForCalls(1);
+  await settle();
+  gateway.clock.advance(1000);
+  timers.elapse(1000);
+  await elapse(INTERVAL_MS);
+  expect(gateway.store.calls()).toBe(1);
+});
