@@ -2,6 +2,7 @@
  * From an announcement to its event in the feed, and what a consumer reads who sees the event: never what was before it, at any
  * process. PROVE_CHANGES makes it fewer events.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'vitest';
 import { z } from 'zod';
 import { ChangingSample } from '../support/changing-sample.ts';
@@ -12,6 +13,8 @@ import { count, ms, prove } from './bar.ts';
 const EVENTS = Number(process.env['PROVE_CHANGES'] ?? 10_000);
 const GATEWAYS = 4;
 const AT_ONCE = 20;
+const READERS = 8;
+const POLL_EVERY_MS = 10;
 const pageSchema = z.object({
   changes: z.array(z.object({ id: z.string() })),
   cursor: z.string(),
@@ -34,30 +37,44 @@ test('events of announced changes', async (context) => {
   const edits = new Map(ids.map((id) => [id, [] as { readonly number: number; readonly atMs: number }[]]));
   const seen = new Map<string, number>();
   const delays: number[] = [];
-  let [old, isDone] = [0, false];
+  let [old, isDone, isFollowed] = [0, false, false];
 
-  /** Reads on each event at another process than the one that had it. */
-  const readOn = async (id: string, nowMs: number, place: number): Promise<void> => {
-    const index = seen.get(id) ?? 0;
-    seen.set(id, index + 1);
-    const { number, atMs } = edits.get(id)?.[index] ?? { number: Infinity, atMs: nowMs };
-    delays.push(nowMs - atMs);
-    if (numberOf(await world.titleAt(place, id)) < number) old += 1;
-  };
+  /** Events that were seen, and are still to be read: of each its call, and the number of its edit. */
+  const toRead: { readonly id: string; readonly number: number }[] = [];
+
   const { cursor: start } = await readFeed(0, '');
-  const consume = async (): Promise<void> => {
+  /** Polls all processes in turn. */
+  const follow = async (): Promise<void> => {
     let cursor = start;
     for (let poll = 0, isOver = false; !isOver; poll += 1) {
       const wasDone = isDone;
       const page = await readFeed(poll, `?limit=1000&after=${cursor}`);
       ({ cursor } = page);
       const nowMs = performance.now();
-      await Promise.all(page.changes.map(({ id }, index) => readOn(id, nowMs, poll + index + 1)));
+      for (const { id } of page.changes) {
+        const index = seen.get(id) ?? 0;
+        seen.set(id, index + 1);
+        const { number, atMs } = edits.get(id)?.[index] ?? { number: Infinity, atMs: nowMs };
+        delays.push(nowMs - atMs);
+        toRead.push({ id, number });
+      }
       isOver = wasDone && page.changes.length === 0;
+      await sleep(POLL_EVERY_MS);
+    }
+    isFollowed = true;
+  };
+  /** Reads on each event, at all processes in turn. */
+  const read = async (): Promise<void> => {
+    for (let place = 0; !isFollowed || toRead.length > 0; place += 1) {
+      const next = toRead.shift();
+      if (next === undefined) await sleep(POLL_EVERY_MS);
+      else if (numberOf(await world.titleAt(place, next.id)) < next.number) old += 1;
     }
   };
-  const consuming = consume();
+  const consuming = Promise.all([follow(), ...Array.from({ length: READERS }, read)]);
   for (let number = 0; number < EVENTS; number += AT_ONCE) {
+    // As fast as the consumer reads what it sees.
+    while (toRead.length > AT_ONCE) await sleep(POLL_EVERY_MS);
     const edited = Array.from({ length: AT_ONCE }, (_, index) =>
       world.edit(ids[(number + index) % ids.length] ?? '', `Edit ${number + index}`),
     );
