@@ -10,8 +10,8 @@ import type { Timers } from '../time/timers.ts';
 import type { MaintenanceWatch } from '../upstream/maintenance.ts';
 import { createLocalCallRate, createRedisCallRate } from '../upstream/call-rate.ts';
 import type { Fetch } from '../upstream/store.ts';
-import { ChangedRenewal, type ChangedRenewalOptions, LastReads } from './changed-renewal.ts';
 import type { Address } from './address.ts';
+import { ChangedRenewal, LastReads } from './changed-renewal.ts';
 import { Changes, type ChangesOptions } from './changes.ts';
 import { type Erasure, erasureSchema, type Fleet, type Holding, holdingOf, holdingSchema } from './erase.ts';
 import type { MarkOf } from './change-table.ts';
@@ -117,11 +117,7 @@ export function openCache(context: CacheContext): CacheRoom {
     events,
     maxWaitMs: config.upstream.timeoutMs + FLIGHT_MARGIN_MS,
   });
-  const againInMs = (address: Address): number | null => {
-    const copy = memory.peek(address);
-    return copy === undefined ? null : purges.changes.lagOf(copy, clock.nowMs());
-  };
-  const stopRenewal = lastReads && renewChanged(context, { lastReads, reads, againInMs, ttl });
+  const stopRenewal = lastReads && renewChanged(context, { lastReads, reads, memory, purges, ttl });
   return {
     reads,
     changes,
@@ -184,10 +180,11 @@ function openChanges({ seenHere, tier, events, ...parts }: ChangesContext): Chan
 /** Renews what the store announces to have changed, from now on. Returns what stops that. */
 function renewChanged(
   { config, store, journal, links, instances, maintenance, clock, timers }: CacheContext,
-  parts: Pick<ChangedRenewalOptions, 'againInMs' | 'ttl'> & {
-    readonly lastReads: LastReads;
-    readonly reads: ReadThrough;
-  },
+  {
+    memory,
+    purges,
+    ...parts
+  }: Pick<CacheRoom, 'memory' | 'purges' | 'reads' | 'ttl'> & { readonly lastReads: LastReads },
 ): () => void {
   const { refreshRate: perSecond } = config.cache;
   const rate =
@@ -201,7 +198,11 @@ function renewChanged(
           clock,
           timers,
         });
-  const renewal = new ChangedRenewal({ ...parts, rate, hasRoom: store.hasRoom, maintenance, clock, timers });
+  const againInMs = (address: Address): number | null => {
+    const copy = memory.peek(address);
+    return copy === undefined ? null : purges.changes.lagOf(copy, clock.nowMs());
+  };
+  const renewal = new ChangedRenewal({ ...parts, againInMs, rate, hasRoom: store.hasRoom, maintenance, clock, timers });
   // After the purge log, so that the changes are in force.
   const stop = journal.on('changes', (event) => renewal.onChanges(event));
   return () => {

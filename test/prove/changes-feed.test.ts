@@ -26,65 +26,96 @@ function numberOf(title: string): number {
   return Number(/^Edit (\d+)$/.exec(title)?.[1] ?? -1);
 }
 
+/** Follows the feed at all processes in turn, and reads each call whose event it sees. */
+class Consumer {
+  /** From the announcement to the event, in milliseconds. */
+  readonly delays: number[] = [];
+  /** How many reads on an event brought what was before it. */
+  old = 0;
+  readonly #world: ChangingSample;
+  /** The edits of each call in their order, with when they were announced. */
+  readonly #edits = new Map<string, { readonly number: number; readonly atMs: number }[]>();
+  /** How many of the edits of each call were seen. */
+  readonly #seen = new Map<string, number>();
+  readonly #toRead: { readonly id: string; readonly number: number }[] = [];
+  #isLastAnnounced = false;
+  #isFollowed = false;
+
+  constructor(world: ChangingSample) {
+    this.#world = world;
+  }
+
+  /** Resolves once the consumer has read all but a few of what it has seen. */
+  async untilRead(): Promise<void> {
+    while (this.#toRead.length > AT_ONCE) await sleep(POLL_EVERY_MS);
+  }
+
+  noteEdit(id: string, number: number): void {
+    this.#edits.set(id, [...(this.#edits.get(id) ?? []), { number, atMs: performance.now() }]);
+  }
+
+  noteLast(): void {
+    this.#isLastAnnounced = true;
+  }
+
+  async feed(place: number, query: string): Promise<z.output<typeof pageSchema>> {
+    const response = await this.#world.gateway(place).get(`/v2/changes${query}`, this.#world.key);
+    return pageSchema.parse(await response.json());
+  }
+
+  /** Resolves when there is no event left. */
+  async consume(cursor: string): Promise<void> {
+    await Promise.all([this.#follow(cursor), ...Array.from({ length: READERS }, () => this.#read())]);
+  }
+
+  async #follow(start: string): Promise<void> {
+    for (let [cursor, place] = [start, 0]; !this.#isFollowed; place += 1) {
+      const wasLast = this.#isLastAnnounced;
+      const page = await this.feed(place, `?limit=1000&after=${cursor}`);
+      ({ cursor } = page);
+      for (const { id } of page.changes) this.#onEvent(id);
+      this.#isFollowed = wasLast && page.changes.length === 0;
+      await sleep(POLL_EVERY_MS);
+    }
+  }
+
+  #onEvent(id: string): void {
+    const index = this.#seen.get(id) ?? 0;
+    this.#seen.set(id, index + 1);
+    const edit = this.#edits.get(id)?.[index];
+    if (edit === undefined) throw new Error(`${id} has more events than edits.`);
+    this.delays.push(performance.now() - edit.atMs);
+    this.#toRead.push({ id, number: edit.number });
+  }
+
+  async #read(): Promise<void> {
+    for (let place = 0; !this.#isFollowed || this.#toRead.length > 0; place += 1) {
+      const next = this.#toRead.shift();
+      if (next === undefined) await sleep(POLL_EVERY_MS);
+      else if (numberOf(await this.#world.titleAt(place, next.id)) < next.number) this.old += 1;
+    }
+  }
+}
+
 test('events of announced changes', async (context) => {
   const world = await forTest(ChangingSample.start({ gateways: GATEWAYS, evaluations: 120, latencyMs: 20 }));
   const ids = [...world.calls.keys()];
   for (const id of ids) for (const place of world.gateways.keys()) await world.titleAt(place, id);
-  const readFeed = async (place: number, query: string) =>
-    pageSchema.parse(await (await world.gateway(place).get(`/v2/changes${query}`, world.key)).json());
-
-  /** The edits of each call in their order, with when they were announced; and how many of them were seen in the feed. */
-  const edits = new Map(ids.map((id) => [id, [] as { readonly number: number; readonly atMs: number }[]]));
-  const seen = new Map<string, number>();
-  const delays: number[] = [];
-  let [old, isDone, isFollowed] = [0, false, false];
-
-  /** Events that were seen, and are still to be read: of each its call, and the number of its edit. */
-  const toRead: { readonly id: string; readonly number: number }[] = [];
-
-  const { cursor: start } = await readFeed(0, '');
-  /** Polls all processes in turn. */
-  const follow = async (): Promise<void> => {
-    let cursor = start;
-    for (let poll = 0, isOver = false; !isOver; poll += 1) {
-      const wasDone = isDone;
-      const page = await readFeed(poll, `?limit=1000&after=${cursor}`);
-      ({ cursor } = page);
-      const nowMs = performance.now();
-      for (const { id } of page.changes) {
-        const index = seen.get(id) ?? 0;
-        seen.set(id, index + 1);
-        const { number, atMs } = edits.get(id)?.[index] ?? { number: Infinity, atMs: nowMs };
-        delays.push(nowMs - atMs);
-        toRead.push({ id, number });
-      }
-      isOver = wasDone && page.changes.length === 0;
-      await sleep(POLL_EVERY_MS);
-    }
-    isFollowed = true;
-  };
-  /** Reads on each event, at all processes in turn. */
-  const read = async (): Promise<void> => {
-    for (let place = 0; !isFollowed || toRead.length > 0; place += 1) {
-      const next = toRead.shift();
-      if (next === undefined) await sleep(POLL_EVERY_MS);
-      else if (numberOf(await world.titleAt(place, next.id)) < next.number) old += 1;
-    }
-  };
-  const consuming = Promise.all([follow(), ...Array.from({ length: READERS }, read)]);
+  const consumer = new Consumer(world);
+  const { cursor } = await consumer.feed(0, '');
+  const consuming = consumer.consume(cursor);
   for (let number = 0; number < EVENTS; number += AT_ONCE) {
-    // As fast as the consumer reads what it sees.
-    while (toRead.length > AT_ONCE) await sleep(POLL_EVERY_MS);
+    await consumer.untilRead();
     const edited = Array.from({ length: AT_ONCE }, (_, index) =>
       world.edit(ids[(number + index) % ids.length] ?? '', `Edit ${number + index}`),
     );
-    for (const [index, { id }] of edited.entries())
-      edits.get(id)?.push({ number: number + index, atMs: performance.now() });
+    for (const [index, { id }] of edited.entries()) consumer.noteEdit(id, number + index);
     const status = await world.announce(edited, number / AT_ONCE);
     if (status !== 200) throw new Error(`An announcement was answered ${status}.`);
   }
-  isDone = true;
+  consumer.noteLast();
   await consuming;
+  const { delays, old } = consumer;
   const slowest = percentile(delays, 0.99);
   prove(
     context,
