@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openAdmin } from './admin/app.ts';
 import { loadRedis, openBackend } from './backend/backend.ts';
-import type { DemoAnnouncement, SampleAccess } from './backend/demo-store.ts';
+import type { DemoAnnouncement, SampleAccess, SampleStore } from './backend/demo-store.ts';
 import { findStore, identityOf, openStore, type StoreTarget } from './backend/store.ts';
 import { cacheSpans } from './cache/flight-spans.ts';
 import { openCache } from './cache/open.ts';
@@ -71,7 +71,8 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
     await keys.transient.importKeys((sample ?? target.sample)?.keys ?? []);
     const listeners = await openListeners(rooms, options.workers ?? null, closing);
     const demo = target.sample?.announcement(listeners.public.url) ?? null;
-    return new Gateway(rooms, { listeners, demo, secrets, configReads, closing });
+    const ofDemo = { demo, sample: target.sample };
+    return new Gateway(rooms, { listeners, ...ofDemo, secrets, configReads, closing });
   } catch (error) {
     await closeAll(closing);
     throw error;
@@ -194,6 +195,7 @@ async function openListeners(rooms: Rooms, workers: Workers | null, closing: Clo
 interface Running {
   readonly listeners: Listeners;
   readonly demo: DemoAnnouncement | null;
+  readonly sample: SampleStore | null;
   /** Takes the faults of secrets that hold from now on. */
   readonly secrets: (faults: readonly SecretFault[]) => void;
   readonly configReads: ConfigReads;
@@ -206,6 +208,8 @@ export class Gateway {
   readonly adminUrl: string;
   /** Null in front of a real store, and in a worker. */
   readonly demo: DemoAnnouncement | null;
+  /** As `demo`. */
+  readonly sample: Pick<SampleStore, 'change'> | null;
   readonly #rooms: Rooms;
   readonly #running: Running;
   #stopping: Promise<void> | null = null;
@@ -216,6 +220,7 @@ export class Gateway {
     this.publicUrl = running.listeners.public.url;
     this.adminUrl = running.listeners.admin.url;
     this.demo = running.demo;
+    this.sample = running.sample;
     const { inForce, telemetry, readiness, backend } = rooms;
     readiness.become('ready');
     const { config } = inForce;

@@ -4,6 +4,7 @@ import type { Scope } from '../domain/vocabulary.ts';
 import type { ImportedKey, IssuedKey } from '../keys/key.ts';
 import { issueKey } from '../keys/lifecycle.ts';
 import { createSampleData, type DemoIds } from '../sample/data.ts';
+import { type SampleEdit, SampleEdits } from '../sample/edits.ts';
 import { SampleUpstream } from '../sample/server.ts';
 
 /** How a process reaches the sample, and the keys to it. */
@@ -18,6 +19,8 @@ export interface SampleStore extends SampleAccess {
   readonly ids: DemoIds;
   /** For newcomers. */
   announcement(publicUrl: string): DemoAnnouncement;
+  /** Changes a record every second from now on, until it is closed. */
+  change(onEdit: (edit: SampleEdit) => void): void;
   close(): Promise<void>;
 }
 
@@ -32,6 +35,7 @@ const SAMPLE_EVALUATIONS = 5000;
 const SAMPLE_SEED = 1;
 /** The sample is as slow as the stores that the gateway is for. */
 const SAMPLE_MEDIAN_LATENCY_MS = 120;
+const SAMPLE_RATES = { editsPerSecond: 1, deletionsPerSecond: 0 };
 
 /**
  * Starts the sample on a free loopback port, with a token that nobody else knows and one key per surface. The keys are
@@ -49,13 +53,20 @@ export async function startSampleStore(): Promise<SampleStore> {
   };
   const v1 = issue('Demo key for v1', ['reports.read']);
   const v2 = issue('Demo key for v2', ['calls.read', 'coaching.read']);
+  let stopChanging: (() => void) | null = null;
   return {
     url,
     token,
     ids: data.demo,
     keys: [v1.key, v2.key],
     announcement: (publicUrl) => announce(v1.token, v2.token, data.demo, publicUrl),
-    close: () => sample.close(),
+    change: (onEdit) => {
+      stopChanging = new SampleEdits(data.records, SAMPLE_SEED).begin(SAMPLE_RATES, onEdit);
+    },
+    close: () => {
+      stopChanging?.();
+      return sample.close();
+    },
   };
 }
 

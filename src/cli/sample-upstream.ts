@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type Command, Option } from 'commander';
 import { createSampleData } from '../sample/data.ts';
 import { FAULT_OPTIONS, type Faults, MISBEHAVIOURS } from '../sample/faults.ts';
-import { type SampleEdit, SampleEdits } from '../sample/edits.ts';
+import { SampleEdits } from '../sample/edits.ts';
 import { SampleUpstream } from '../sample/server.ts';
 import { parseBase } from './admin-client.ts';
 import type { Announcer } from './announcer.ts';
@@ -99,30 +99,12 @@ async function run(
       `  UPSTREAM_URL=${url} UPSTREAM_TOKEN=${givenToken === null ? token : '...'} ${COMMAND} serve`,
     ].join('\n'),
   );
-  const stopChanging = change(new SampleEdits(data.records, seed), { editRate, deleteRate, announcer });
+  const rates = { editsPerSecond: editRate, deletionsPerSecond: deleteRate };
+  const stopChanging = new SampleEdits(data.records, seed).begin(rates, (edit) => announcer?.announce(edit));
   await stopped;
+  announcer?.close();
   stopChanging();
   await store.close();
-}
-
-/** Changes records at these rates, and announces each change if there is an announcer. Returns a function that ends it. */
-function change(
-  edits: SampleEdits,
-  rates: Pick<SampleOptions, 'editRate' | 'deleteRate'> & { readonly announcer: Announcer | null },
-): () => void {
-  const { editRate, deleteRate, announcer } = rates;
-  const every = (perSecond: number, make: () => SampleEdit | null): NodeJS.Timeout | null => {
-    if (perSecond === 0) return null;
-    return setInterval(() => {
-      const made = make();
-      if (made !== null) announcer?.announce(made);
-    }, 1000 / perSecond);
-  };
-  const timers = [every(editRate, () => edits.edit()), every(deleteRate, () => edits.delete())];
-  return () => {
-    announcer?.close();
-    for (const timer of timers) clearInterval(timer ?? undefined);
-  };
 }
 
 async function openAnnouncer(url: string): Promise<Announcer> {

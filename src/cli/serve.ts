@@ -16,8 +16,13 @@ const DEFAULT_ADMIN_PORT = 8081;
 const NO_STORE =
   'UPSTREAM_URL is not set: set it to the address of your evaluation store, or try the bundled sample store with `evalgate serve --demo` (`npm start`).';
 
+type Config = LoadedConfig['config'];
+
 /** One gateway in this process, or several in processes of their own. */
-type Running = Pick<Gateway, 'publicUrl' | 'adminUrl' | 'demo' | 'reload' | 'reloadFailed' | 'onSecrets' | 'stop'>;
+type Running = Pick<
+  Gateway,
+  'publicUrl' | 'adminUrl' | 'demo' | 'sample' | 'reload' | 'reloadFailed' | 'onSecrets' | 'stop'
+>;
 
 /** Files of secrets are read so often: a change is in force within twice as long. */
 const LOOK_AT_SECRETS_EVERY_MS = 5000;
@@ -53,6 +58,7 @@ export async function serve(command: Command, isDemo: boolean): Promise<void> {
   if (running === null) return log.flush();
   const { publicUrl, adminUrl, demo } = running;
   print(command, { publicUrl, adminUrl, demo }, announcement(running, config));
+  const stopAnnouncing = await announceChanges(running, config, logger);
   secrets.listen((look) => {
     if (look.changed.length > 0) logger.info({ secrets: look.changed }, 'secrets changed');
     running.onSecrets(look);
@@ -61,9 +67,28 @@ export async function serve(command: Command, isDemo: boolean): Promise<void> {
   if (!isAtTerminal) process.on('SIGHUP', () => reload(running, secrets, logger));
   const signal = await stopped;
   logger.info({ signal }, 'stopping');
+  stopAnnouncing();
   await running.stop(delayMs(signal, loaded));
   logger.info('stopped');
   await log.flush();
+}
+
+/** Lets the sample store of a demo change records, and announce each change, if the gateway is to have the feed of changes. */
+async function announceChanges(
+  { sample, adminUrl }: Running,
+  { admin, changes }: Config,
+  logger: Logger,
+): Promise<() => void> {
+  if (sample === null || !changes.announced) return () => undefined;
+  const { Announcer } = await import('./announcer.ts');
+  const announcer = new Announcer({
+    url: adminUrl,
+    secret: changes.secrets[0] ?? null,
+    token: admin.tokens[0]?.token ?? null,
+    onRefused: (status, text) => logger.warn({ status, text }, 'the sample store may not announce its changes'),
+  });
+  sample.change((edit) => announcer.announce(edit));
+  return () => announcer.close();
 }
 
 /** Resolves with the exit status. A worker has to call exit(): its connection to the first process keeps it alive. */
@@ -133,7 +158,7 @@ function reload(running: Running, secrets: SecretFiles, logger: Logger): void {
   }
 }
 
-function announcement({ publicUrl, adminUrl, demo }: Running, { admin, redis }: LoadedConfig['config']): string {
+function announcement({ publicUrl, adminUrl, demo }: Running, { admin, changes, redis }: Config): string {
   const addresses = [`API     ${publicUrl}/v1 and ${publicUrl}/v2`, `Docs    ${publicUrl}/docs`, `Admin   ${adminUrl}`];
   if (demo === null) {
     const at = admin.port === DEFAULT_ADMIN_PORT ? '' : ` --admin ${adminUrl}`;
@@ -155,5 +180,13 @@ function announcement({ publicUrl, adminUrl, demo }: Running, { admin, redis }: 
     'One line for each endpoint:',
     '',
     ...demo.curlLines,
+    ...(changes.announced
+      ? [
+          '',
+          'The store changes a record every second, and announces it:',
+          '',
+          `curl -H 'Authorization: Bearer ${demo.v2Key}' '${publicUrl}/v2/changes'`,
+        ]
+      : []),
   ].join('\n');
 }

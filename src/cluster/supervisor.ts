@@ -43,6 +43,7 @@ export class Supervisor {
   publicUrl = '';
   adminUrl = '';
   demo: DemoAnnouncement | null = null;
+  sample: SampleStore | null = null;
   readonly #logger: Logger;
   readonly #relayLog: ProcessLog['relay'];
   readonly #started: LoadedConfig;
@@ -59,7 +60,6 @@ export class Supervisor {
   readonly #allEnded = Promise.withResolvers<void>();
   readonly #secrets: SecretFiles;
   #latest: LoadedConfig;
-  #sample: SampleStore | null = null;
   #state: 'starting' | 'running' | 'stopping' = 'starting';
   #status: WorkersStatus;
   /** What all workers were sent last. */
@@ -105,12 +105,12 @@ export class Supervisor {
     const { config } = this.#started;
     if (config.upstream.url === null) {
       const { startSampleStore } = await import('../backend/demo-store.ts');
-      this.#sample = await startSampleStore();
+      this.sample = await startSampleStore();
     }
     setInterval(() => this.#ping(), PING_EVERY_MS).unref();
     for (let i = 0; this.#state === 'starting' && i < this.#status.wanted; i += 1) this.#startWorker();
     return this.#allReady.promise.catch(async (error: unknown) => {
-      await this.#sample?.close();
+      await this.sample?.close();
       throw error;
     });
   }
@@ -158,7 +158,7 @@ export class Supervisor {
       this.#startNoMore();
     }
     await this.#allEnded.promise;
-    await this.#sample?.close();
+    await this.sample?.close();
   }
 
   #startWorker(): void {
@@ -223,7 +223,7 @@ export class Supervisor {
     this.#state = 'running';
     this.publicUrl = publicUrl;
     this.adminUrl = adminUrl;
-    this.demo = this.#sample?.announcement(publicUrl) ?? null;
+    this.demo = this.sample?.announcement(publicUrl) ?? null;
     this.#allReady.resolve(true);
   }
 
@@ -337,7 +337,7 @@ export class Supervisor {
   }
 
   #startPayload(): StartPayload {
-    const sample = this.#sample;
+    const sample = this.sample;
     return {
       files: this.#started.files,
       reloaded: this.#latest === this.#started ? null : this.#latest.files,

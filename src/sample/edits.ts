@@ -10,6 +10,12 @@ export interface SampleEdit {
   readonly deleted?: true;
 }
 
+/** How often records change. */
+export interface EditRates {
+  readonly editsPerSecond: number;
+  readonly deletionsPerSecond: number;
+}
+
 export class SampleEdits {
   readonly #records: StoreRecords;
   readonly #random: Random;
@@ -21,6 +27,19 @@ export class SampleEdits {
     this.#records = records;
     this.#random = new Random(seed, 'edits');
     this.#ids = [...records.evaluations.keys()].filter((id) => this.#completed(id) !== null);
+  }
+
+  /** Changes records at these rates. Returns a function that ends it. */
+  begin({ editsPerSecond, deletionsPerSecond }: EditRates, onEdit: (edit: SampleEdit) => void): () => void {
+    const every = (perSecond: number, make: () => SampleEdit | null): NodeJS.Timeout | undefined => {
+      if (perSecond === 0) return undefined;
+      return setInterval(() => {
+        const made = make();
+        if (made !== null) onEdit(made);
+      }, 1000 / perSecond);
+    };
+    const timers = [every(editsPerSecond, () => this.edit()), every(deletionsPerSecond, () => this.delete())];
+    return () => timers.forEach((timer) => clearInterval(timer));
   }
 
   /** Changes a call, its transcript or its scorecard; null if there is none left. */

@@ -1,9 +1,11 @@
 /** The first steps of a newcomer: start it, paste the lines, stop it. The real program in a process of its own. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
+import { WITHIN } from '../support/world.ts';
 
+const changesSchema = z.object({ changes: z.array(z.unknown()), cursor: z.string() });
 const processes: ChildProcess[] = [];
 afterEach(() => {
   // npm runs what it starts in a process of its own, which would outlive it.
@@ -26,7 +28,7 @@ interface Started {
 }
 
 /** `npm start` on free ports, as soon as it has announced itself. */
-async function npmStart(env: Readonly<Record<string, string>> = {}): Promise<Started> {
+async function npmStart(env: Readonly<Record<string, string>> = {}, curls = 10): Promise<Started> {
   const child = spawn('npm', ['start', '--silent'], {
     env: { ...process.env, PORT: '0', ADMIN_PORT: '0', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -37,7 +39,7 @@ async function npmStart(env: Readonly<Record<string, string>> = {}): Promise<Sta
   let log = '';
   child.stderr.on('data', (chunk: Buffer) => (log += chunk.toString()));
   child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
-  while (output.match(/^curl /gm)?.length !== 10) {
+  while (output.match(/^curl /gm)?.length !== curls) {
     if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}: ${log}`);
     await Promise.race([once(child.stdout, 'data'), once(child, 'exit')]);
   }
@@ -103,3 +105,15 @@ async function notReady(adminUrl: string): Promise<unknown> {
     if (response.status === 503) return response.json();
   }
 }
+
+test('with CHANGES_ANNOUNCED its store announces changes, and the feed has them', async () => {
+  const { lines } = await npmStart({ CHANGES_ANNOUNCED: 'true' }, 11);
+  const { url = '', authorization = '' } = curlLines(lines).at(-1) ?? {};
+  expect(url).toMatch(/\/v2\/changes$/);
+  const read = async (query: string) => {
+    const response = await fetch(url + query, { headers: { authorization } });
+    return changesSchema.parse(await response.json());
+  };
+  const { cursor } = await read('');
+  await vi.waitFor(async () => expect((await read(`?after=${cursor}`)).changes).not.toEqual([]), WITHIN);
+});

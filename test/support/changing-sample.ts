@@ -16,6 +16,8 @@ export interface ChangingOptions {
   readonly latencyMs: number;
   /** So many calls at once the store answers after that latency exactly; without it one in a hundred takes 12 times as long. */
   readonly capacity?: number;
+  /** Whether the gateways have the feed of changes; they do by default. */
+  readonly hasFeed?: boolean;
 }
 
 export interface Edited {
@@ -58,7 +60,13 @@ export class ChangingSample {
     this.calls = new Map(whole.map(({ _id, workspaceId }) => [_id, workspaceId]));
   }
 
-  static async start({ gateways, evaluations, latencyMs, capacity }: ChangingOptions): Promise<ChangingSample> {
+  static async start({
+    gateways,
+    evaluations,
+    latencyMs,
+    capacity,
+    hasFeed = true,
+  }: ChangingOptions): Promise<ChangingSample> {
     const stack = new AsyncDisposableStack();
     const redis = await startRedis({ isDurable: true });
     stack.defer(() => redis.close());
@@ -84,7 +92,7 @@ export class ChangingSample {
       UPSTREAM_URL: url,
       UPSTREAM_TOKEN: TOKEN,
       REDIS_URL: redis.url,
-      CHANGES_ANNOUNCED: 'true',
+      CHANGES_ANNOUNCED: String(hasFeed),
       LOG_LEVEL: 'warn',
       ...Object.fromEntries(times),
     };
@@ -111,13 +119,13 @@ export class ChangingSample {
     return { id, workspace: workspaceOf(record), title };
   }
 
-  /** Copies a call under another id. */
-  create(from: string, id: string): Edited {
+  /** Copies a call under another id. `about`: what else is different. */
+  create(from: string, id: string, about: object = {}): Edited {
     const { evaluations } = this.#data.records;
     const record = evaluations.get(from);
     const title = `Created ${id}`;
     const workspace = workspaceOf(record);
-    evaluations.set(id, { ...(isJsonObject(record) ? record : {}), _id: id, title });
+    evaluations.set(id, { ...(isJsonObject(record) ? record : {}), ...about, _id: id, title });
     return { id, workspace, title, created: true };
   }
 
