@@ -9,16 +9,17 @@ import { describeMachine } from '../machine.ts';
 import { tableOf } from '../table.ts';
 import { steady } from './steady.ts';
 
-const { minutes, out } = new Command('npm run soak --')
+const { minutes, rate, out } = new Command('npm run soak --')
   .description('Steady load through edits, key changes, purges, failovers and rollouts. Status 1: a bar is missed.')
   .option('--minutes <number>', 'how long; trends are judged from 20 on', positive, 60)
+  .option('--rate <number>', 'reads per second', positive, 300)
   .option('--out <file>', 'writes the results there too')
   .allowExcessArguments(false)
   .parse()
-  .opts<{ readonly minutes: number; readonly out?: string }>();
+  .opts<{ readonly minutes: number; readonly rate: number; readonly out?: string }>();
 
 const machine = describeMachine();
-const results = await steady({ minutes, say: (line) => void process.stderr.write(`${line}\n`) });
+const results = await steady({ minutes, rate, say: (line) => void process.stderr.write(`${line}\n`) });
 const missed = results.bars.filter(({ ok }) => !ok).length;
 const text = [
   machine,

@@ -16,7 +16,6 @@ import { SoakWorld } from './world.ts';
 
 const MINUTE_MS = 60_000;
 const MB = 1_000_000;
-const PER_SECOND = 300;
 const SEED = 6;
 const CONSUMERS = 12;
 const LIMITED_PER_MINUTE = 30;
@@ -56,24 +55,28 @@ const LEAST_TREND_MINUTES = 20;
 /** How much later the slowest hundredth of the hits may come in the last quarter than in the second. */
 const MAX_SLOWER_SHARE = 0.25;
 const MAX_SLOWER_MS = 2;
+const MAX_SHOWN = 150;
 
 /** What a minute was like. */
 interface Minute {
   readonly number: number;
   readonly requests: number;
   readonly hitP99Ms: number;
-  readonly unexplained: number;
+  /** Since the beginning. */
+  readonly unexplained: readonly Failure[];
   readonly look: Look | null;
 }
 
 export interface SteadyOptions {
   readonly minutes: number;
+  /** Reads per second. */
+  readonly rate: number;
   /** Takes a line of progress. */
   readonly say: (line: string) => void;
 }
 
 /** Resolves with the bars, and with a line per minute. Rejects if the fleet cannot be started or a rollout goes wrong. */
-export async function steady({ minutes, say }: SteadyOptions) {
+export async function steady({ minutes, rate, say }: SteadyOptions) {
   await using stack = new AsyncDisposableStack();
   const world = await SoakWorld.start({ records: RECORDS, configs: [CONFIG], logLevel: 'info', redis: 'sentinels' });
   stack.defer(() => world.close());
@@ -88,8 +91,8 @@ export async function steady({ minutes, say }: SteadyOptions) {
   });
   for (let i = 0; i < CONSUMERS; i += 1) traffic.consumers.push(await world.issue());
   traffic.consumers.push(await world.issue({ perMinute: LIMITED_PER_MINUTE }));
-  say(`${count(RECORDS.length)} records, ${PER_SECOND} reads/s, ${minutes} minutes`);
-  traffic.begin(PER_SECOND / 3);
+  say(`${count(RECORDS.length)} records, ${rate} reads/s, ${minutes} minutes`);
+  traffic.begin(rate / 3);
   await sleep(WARM_UP_MS);
   await traffic.end();
   const before = await restOf(world);
@@ -99,13 +102,13 @@ export async function steady({ minutes, say }: SteadyOptions) {
   const watch = new Watch(world, LOOK_EVERY_MS);
   const beganMs = Date.now();
   const passed: Minute[] = [];
-  traffic.begin(PER_SECOND);
+  traffic.begin(rate);
   const everyMinute = setInterval(() => {
     const minute = {
       number: passed.length + 1,
       requests: traffic.requests,
       hitP99Ms: percentile(hits, 0.99),
-      unexplained: failures.filter((failure) => !log.isExplained(failure)).length,
+      unexplained: failures.filter((failure) => !log.isExplained(failure)),
       look: watch.looks.at(-1) ?? null,
     };
     hits = [];
@@ -128,7 +131,7 @@ export async function steady({ minutes, say }: SteadyOptions) {
   const after = await restOf(world);
   say(`at rest after: ${describeRest(after)}`);
   await withClient(world.parts.redis.url, (client) => world.parts.secrets.searchRedis(client));
-  const what = `${minutes} minutes of ${PER_SECOND} reads/s over ${count(RECORDS.length)} records`;
+  const what = `${minutes} minutes of ${rate} reads/s over ${count(RECORDS.length)} records`;
   const bars = [
     requestsBar({ what, traffic, failures, log, beganMs, endedMs }),
     secretsBar(world.parts.secrets),
@@ -219,7 +222,8 @@ function describeMinute({ number, requests, hitP99Ms, unexplained, look }: Minut
       `${descriptors} descriptors`,
     );
   }
-  return [...parts, `${unexplained} unexplained`].join(', ');
+  const last = unexplained.length === 0 ? '' : `, such as ${unexplained.at(-1)?.what.slice(0, MAX_SHOWN)}`;
+  return [...parts, `${unexplained.length} unexplained${last}`].join(', ');
 }
 
 function describeRest({ descriptors, timers, heapBytes, residentBytes }: Rest): string {
