@@ -6,8 +6,7 @@ import { hash } from 'node:crypto';
 import { toCall } from '../domain/call.ts';
 import type { EvaluationRecord } from '../domain/records.ts';
 import type { Position } from '../journal/journal.ts';
-import type { FetchStamp } from './entry.ts';
-import { CLOCK_TOLERANCE_MS } from './plan.ts';
+import { type FetchStamp, isLater } from './entry.ts';
 
 /** What the last answer has shown of a call, in one workspace. */
 export interface LastSeen {
@@ -59,9 +58,8 @@ export function judge(
   // What has changed while it was unstable has marked nothing.
   const isSettled = isSame && known.differed >= UNSTABLE_AFTER;
   const isChanged = isSettled || (!isSame && !isUnstable && !isAnnounced);
-  const isFromFuture = known.requestedAtMs > receivedAtMs + CLOCK_TOLERANCE_MS;
   // An older answer comes late: what the later one has shown stays.
-  if (requestedAtMs < known.requestedAtMs && !isFromFuture)
+  if (isLater(known.requestedAtMs, requestedAtMs, receivedAtMs))
     return { isChanged: !isSame && isChanged, isUnstable, seen: null };
   const isKnown = isSame && known.differed === 0 && !isAnnounced && requestedAtMs - known.requestedAtMs < NOTE_EVERY_MS;
   return { isChanged, isUnstable, seen: isKnown ? null : { ...first, differed } };

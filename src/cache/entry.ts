@@ -109,6 +109,43 @@ export interface Keyed {
   readonly stored: StoredEntry;
 }
 
+/** Clocks of machines that are kept right differ by less. */
+const CLOCK_TOLERANCE_MS = 2000;
+/** When each entry was first seen to be from the future. Whatever the clock says later, its age stays unknown. */
+const seenInFutureAtMs = new WeakMap<Entry<unknown>, number>();
+
+/**
+ * How old the entry is; null if it is from the future (C9: such a copy is stale, never fresh): then the clock of this
+ * machine, or of the one that fetched it, is or was wrong. Counted on from when that was seen, its freshness has just ended.
+ */
+export function ageOf(entry: Entry<unknown>, nowMs: number): number | null {
+  if (nowMs - entry.requestedAtMs < -CLOCK_TOLERANCE_MS && !seenInFutureAtMs.has(entry)) {
+    seenInFutureAtMs.set(entry, nowMs);
+  }
+  return seenInFutureAtMs.has(entry) ? null : Math.max(0, nowMs - entry.requestedAtMs);
+}
+
+/** For how long the entry has been known to be from the future, milliseconds; 0 if it is not. */
+export function sinceFutureMs(entry: Entry<unknown>, nowMs: number): number {
+  return Math.max(0, nowMs - (seenInFutureAtMs.get(entry) ?? nowMs));
+}
+
+/**
+ * Whether that time of a request is later than the other, and not from the future (C9: that beats nothing). Its twin in Lua judges
+ * by Redis's clock (redis/entry-format.ts). Unix milliseconds.
+ */
+export function isLater(atMs: number, thanMs: number, nowMs: number): boolean {
+  return atMs > thanMs && atMs <= nowMs + CLOCK_TOLERANCE_MS;
+}
+
+/** Whether its fetch began later. Any answer beats none; one from the future beats no other (C9: its age is unknown). */
+export function isNewer(one: StoredEntry, other: StoredEntry | null, nowMs: number): boolean {
+  if (other === null) return true;
+  const [oneAgeMs, otherAgeMs] = [one, other].map(({ entry }) => ageOf(entry, nowMs));
+  if (oneAgeMs === null) return false;
+  return otherAgeMs === null || one.entry.requestedAtMs > other.entry.requestedAtMs;
+}
+
 export interface Usage {
   readonly entries: number;
   readonly bytes: number;

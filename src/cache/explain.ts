@@ -6,7 +6,7 @@ import type { Maintenance, MaintenanceWatch } from '../upstream/maintenance.ts';
 import { workspaceSetOf, type WorkspaceSet } from './address.ts';
 import { assess } from './copies.ts';
 import type { ChangeOrigin } from './change-table.ts';
-import { classOf, isFor, isOfKind, type StoredEntry } from './entry.ts';
+import { classOf, isFor, isNewer, isOfKind, type StoredEntry } from './entry.ts';
 import type { MissReason, ReadReport } from './events.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import {
@@ -70,9 +70,9 @@ export async function explain(
   const shared = await inspectShared(key, reader.set, parts.shared);
   const look = () => {
     const local = memory.inspect(key, reader.set);
-    const inMemory = assess(reader, newestOf(local, reader)?.stored ?? null, 'memory', parts);
+    const inMemory = assess(reader, newestOf(local, reader, clock.nowMs())?.stored ?? null, 'memory', parts);
     // Freshness is that of this moment.
-    const inRedis = assess(reader, newestOf(shared, reader)?.stored ?? null, 'redis', parts);
+    const inRedis = assess(reader, newestOf(shared, reader, clock.nowMs())?.stored ?? null, 'redis', parts);
     const maintenance = parts.maintenance.current();
     return { local, inRedis, maintenance, next: planOf(inMemory, inRedis, maintenance) };
   };
@@ -84,8 +84,8 @@ export async function explain(
   const dropped = memory.droppedFor(key);
   const lastMiss = lastMissOf(key);
   const previous = 'copy' in next ? next.copy : next.previous;
-  const own = shown(newestOf(local, reader), reader, parts);
-  const redis = shown(newestOf(shared, reader), reader, parts);
+  const own = shown(newestOf(local, reader, clock.nowMs()), reader, parts);
+  const redis = shown(newestOf(shared, reader, clock.nowMs()), reader, parts);
   const justFailed = flight.hasJustFailed || sharedFlight.hasJustFailed;
   const store = storeState(next, maintenance, {
     'under-way': flight.sinceMs !== null,
@@ -163,13 +163,12 @@ function flightSetOf(next: Plan, { set }: ExplainedTo): WorkspaceSet | null {
 }
 
 /** The last answer that a tier has for the reader. */
-function newestOf({ copies, negative }: Inspected, { request, set }: ExplainedTo): KeptCopy | null {
+function newestOf({ copies, negative }: Inspected, { request, set }: ExplainedTo, nowMs: number): KeptCopy | null {
   const own = set === null ? copies : copies.filter(({ stored }) => isFor(stored, set));
   return [...own, ...(negative === null ? [] : [negative])]
     .filter(({ stored }) => isOfKind(request, stored))
     .reduce<KeptCopy | null>(
-      (newest, one) =>
-        newest !== null && newest.stored.entry.requestedAtMs >= one.stored.entry.requestedAtMs ? newest : one,
+      (newest, one) => (isNewer(one.stored, newest?.stored ?? null, nowMs) ? one : newest),
       null,
     );
 }

@@ -3,10 +3,9 @@
  * says).
  */
 import { attempt, type ReadThroughParts } from './copies.ts';
-import { type Backfill, backfillsOf, classOf, type StoredEntry } from './entry.ts';
+import { type Backfill, backfillsOf, classOf, isNewer, type StoredEntry } from './entry.ts';
 import { othersThan } from './memory-tier.ts';
 import type { KeptFor } from './shared-cache.ts';
-import { isNewer } from './plan.ts';
 import { isPurged, mayBeKept } from './purge-log.ts';
 import type { CompletionStatus } from './shared-cache.ts';
 import type { FetchTask } from './store-call.ts';

@@ -4,10 +4,9 @@ import { atMost } from '../shares/at-most.ts';
 import type { Clock } from '../time/clock.ts';
 import { RESOURCES } from '../upstream/resources.ts';
 import { type Address, addressText, ownersIn, type WorkspaceSet } from './address.ts';
-import type { Keyed, Measured, StoredEntry, Usage } from './entry.ts';
+import { isLater, isNewer, type Keyed, type Measured, type StoredEntry, type Usage } from './entry.ts';
 import { type Evicted, EvictedEntries } from './evicted.ts';
 import { FairLru } from './fair-lru.ts';
-import { CLOCK_TOLERANCE_MS, isNewer } from './plan.ts';
 import type { Tagged } from './purge-log.ts';
 import { type CacheRequest, hash32, isSearchKey } from './request.ts';
 import type { Inspected, KeptCopy, KeptFor } from './shared-cache.ts';
@@ -285,9 +284,7 @@ export class MemoryTier {
   /** An ending from the future ends nothing (C9: a clock may have been wrong). */
   #hasEnded(name: string, { entry }: StoredEntry): boolean {
     const endedMs = this.#ended.peek(name);
-    return (
-      endedMs !== undefined && endedMs > entry.requestedAtMs && endedMs <= this.#clock.nowMs() + CLOCK_TOLERANCE_MS
-    );
+    return endedMs !== undefined && isLater(endedMs, entry.requestedAtMs, this.#clock.nowMs());
   }
 
   #isNewer(one: Pick<Slot, 'stored'>, other: Slot | null): boolean {

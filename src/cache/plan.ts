@@ -5,7 +5,7 @@
  * process just brought (flights.ts).
  */
 import type { MissReason } from './events.ts';
-import { classOf, type Entry, type StoredEntry } from './entry.ts';
+import { ageOf, classOf, sinceFutureMs, type StoredEntry } from './entry.ts';
 import { setOfOwner, type WorkspaceSet } from './address.ts';
 import { type CacheRequest, mix32 } from './request.ts';
 import type { Maintenance } from '../upstream/maintenance.ts';
@@ -67,7 +67,7 @@ export function freshnessOf(
   const ageMs = ageOf(entry, nowMs);
   const leftMs =
     ageMs === null
-      ? Math.min(0, (seenInFutureAtMs.get(entry) ?? nowMs) - nowMs)
+      ? 0 - sinceFutureMs(entry, nowMs)
       : jitteredFreshMs(classTtl, jitterOf(keyHash, entry.requestedAtMs)) - ageMs;
   // A soft purge ends freshness: the entry counts as just stale, so that it is still served while it is refreshed.
   const ttlMs = purge === 'soft' || change !== null ? Math.min(0, leftMs) : leftMs;
@@ -75,22 +75,6 @@ export function freshnessOf(
   const state = stateAt(leftMs, classTtl);
   if (change === 'soft' && state !== 'unusable') return { state: 'changed', ttlMs, ageMs };
   return { state: purge === 'soft' ? stateAt(ttlMs, classTtl) : state, ttlMs, ageMs };
-}
-
-/** Clocks of machines that are kept right differ by less. */
-export const CLOCK_TOLERANCE_MS = 2000;
-/** When each entry was first seen to be from the future. Whatever the clock says later, its age stays unknown. */
-const seenInFutureAtMs = new WeakMap<Entry<unknown>, number>();
-
-/**
- * How old the entry is; null if it is from the future (C9: such a copy is stale, never fresh): then the clock of this
- * machine, or of the one that fetched it, is or was wrong. Counted on from when that was seen, its freshness has just ended.
- */
-export function ageOf(entry: Entry<unknown>, nowMs: number): number | null {
-  if (nowMs - entry.requestedAtMs < -CLOCK_TOLERANCE_MS && !seenInFutureAtMs.has(entry)) {
-    seenInFutureAtMs.set(entry, nowMs);
-  }
-  return seenInFutureAtMs.has(entry) ? null : Math.max(0, nowMs - entry.requestedAtMs);
 }
 
 /**
@@ -153,7 +137,8 @@ export function isUsable({ state }: Freshness): boolean {
 
 /**
  * The newer of two copies of one key, fresh or not: a copy must not be served once it was replaced. If both are
- * of the same millisecond and only the shared one is fresh, that is the newer.
+ * of the same millisecond and only the shared one is fresh, that is the newer. It goes by the ages that were assessed, not by
+ * `isNewer` (entry.ts), so that the plan and what it was made from are of one moment.
  */
 export function newerCopy<T>(local: CachedCopy<T> | null, shared: CachedCopy<T> | null): CachedCopy<T> | null {
   if (shared === null || local === null) return shared ?? local;
@@ -161,14 +146,6 @@ export function newerCopy<T>(local: CachedCopy<T> | null, shared: CachedCopy<T> 
   const isTie = sharedAgeMs === localAgeMs;
   const isReplaced = isTie ? shared.state === 'fresh' && local.state !== 'fresh' : sharedAgeMs < localAgeMs;
   return isReplaced ? shared : local;
-}
-
-/** Whether its fetch began later. Any answer beats none; one from the future beats no other (C9: its age is unknown). */
-export function isNewer(one: StoredEntry, other: StoredEntry | null, nowMs: number): boolean {
-  if (other === null) return true;
-  const [oneAgeMs, otherAgeMs] = [one, other].map(({ entry }) => ageOf(entry, nowMs));
-  if (oneAgeMs === null) return false;
-  return otherAgeMs === null || one.entry.requestedAtMs > other.entry.requestedAtMs;
 }
 
 /**

@@ -21,7 +21,7 @@ import { SEEN_LUA, type SeenNote } from './redis-seen-calls.ts';
 const FILING_LUA = `
 local function isEnded(listed, atMs)
   local endedAtMs = tonumber(listed or '')
-  return endedAtMs ~= nil and isNewer(endedAtMs, atMs)
+  return endedAtMs ~= nil and isLater(endedAtMs, atMs)
 end
 local function listedIn(key, owners)
   local listed = redis.pcall('HMGET', key, unpack(owners))
@@ -89,7 +89,7 @@ local listed = listedIn(KEYS[4], look.owners)
 local newest, newestAtMs, newestPlace
 local function consider(key, place)
   local entry = read(key)
-  if not entry or look.seenAtMs and not isNewer(entry.requestedAtMs, look.seenAtMs) then return end
+  if not entry or look.seenAtMs and not isLater(entry.requestedAtMs, look.seenAtMs) then return end
   local atMs = isFromFuture(entry.requestedAtMs) and 0 or entry.requestedAtMs
   if not newest or atMs > newestAtMs then newest, newestAtMs, newestPlace = key, atMs, place end
 end
@@ -174,7 +174,7 @@ local owners, copies, place, new = args.owners, {unpack(KEYS, 5)}, args.place, c
 local listed = listedIn(KEYS[3], owners)
 local answer = {requestedAtMs = new.requestedAtMs, lateMs = args.lateMs, isShort = args.filing == 'replace'}
 local function isSpared(present)
-  return isNewer(present.requestedAtMs, new.requestedAtMs)
+  return isLater(present.requestedAtMs, new.requestedAtMs)
 end
 local status, present = 'stored', nil
 if place > 0 then

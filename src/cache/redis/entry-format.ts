@@ -304,8 +304,8 @@ function reasonOf(cause: unknown): string {
  * read has brought it, `changed`, of a copy from before a change that is forgotten: `announced` or `shown`; and `whole`, of a
  * copy that came in a list and was never read alone: until when it is kept once it is (`use`), Unix milliseconds. `read`
  * returns the members that scripts compare by; nil for what is no entry. `isFromFuture` goes by Redis's clock (C9: it judges
- * between those of the gateways): what is from the future beats nothing. `isNewer` compares times of requests, as `isNewer` does
- * (../entry.ts).
+ * between those of the gateways): what is from the future beats nothing. `isLater` compares times of requests, as its twin
+ * in ../entry.ts does.
  */
 export const ENTRY_LUA = `
 local function keepAtLeast(key, keepMs)
@@ -339,7 +339,7 @@ end
 local function isFromFuture(atMs)
   return atMs > nowMs() + 2000
 end
-local function isNewer(atMs, thanMs)
+local function isLater(atMs, thanMs)
   return atMs > thanMs and not isFromFuture(atMs)
 end
 `;

@@ -39,7 +39,7 @@ local function noteSeen(key, note)
   if type(text) == 'table' then redis.call('DEL', key) end
   local isRead, known = pcall(cjson.decode, type(text) == 'string' and text or '')
   local knownAtMs = isRead and type(known) == 'table' and tonumber(known.requestedAtMs)
-  if knownAtMs and isNewer(knownAtMs, note.requestedAtMs) then return end
+  if knownAtMs and isLater(knownAtMs, note.requestedAtMs) then return end
   redis.call('HSET', key, note.workspace, note.seen)
   keepAtLeast(key, note.keepMs)
 end
