@@ -233,6 +233,9 @@ export class Flights {
    * 1. This process follows the set's calls before it asks, so that it notices every end after its question.
    * 2. The other process files its answer, ends its lease and publishes that, in one step.
    * 3. This process asks again, and finds the answer. It takes over if there is none, or once the lease has lapsed.
+   *
+   * The reader has looked by itself before (`look`), because it judges a copy by its own plan; this look is for all who wait, and
+   * goes on until there is a lease or an answer.
    */
   async #claim<T>(
     task: FetchTask<T>,

@@ -69,6 +69,7 @@ export class MemoryTier {
   readonly #searched: FairLru<Slot>;
   readonly #rest: FairLru<Slot>;
   readonly #absent: FairLru<Negative>;
+  /** As the hash of a key's owners lists the copies in Redis: each tier evicts by itself, so each lists its own. */
   readonly #filed = new Map<string, Filed>();
   /** By address: when the fetch began whose answer has ended the copy there, Unix milliseconds. */
   readonly #ended = new LRUCache<string, number>(atMost(MAX_ENDED));

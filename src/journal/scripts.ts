@@ -99,7 +99,11 @@ return position('', redis.call('XRANGE', KEYS[2], string.format('%.0f-0', asked.
 `,
 );
 
-/** Defines `record`, which appends an event and writes what it leaves, and `recordChanges`, which need not decode the event. */
+/**
+ * Defines `record`, which appends an event and writes what it leaves, and `recordChanges`, which need not decode the event. A
+ * process that reads the event does the same in its tables (cache/purge-log.ts, cache/change-table.ts): this is for those that
+ * come later, and cannot read what is trimmed.
+ */
 const RECORD_LUA = `
 local function leaveChanges(text, mode, lists, nowMs)
   redis.call('HSET', KEYS[1], string.format('changes:%.0f', sequence), text)
