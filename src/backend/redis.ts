@@ -159,8 +159,8 @@ function reportOnCache(link: RedisLink, health: RedisHealth, timers: Timers): Co
 async function untilUp(link: Pick<RedisLink, 'isUp' | 'onUp' | 'onDown'>): Promise<void> {
   if (link.isUp()) return;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const endings = [link.onUp(resolve), link.onDown(reject)];
+  const stops = [link.onUp(resolve), link.onDown(reject)];
   await promise.finally(() => {
-    for (const end of endings) end();
+    for (const stop of stops) stop();
   });
 }

@@ -29,7 +29,7 @@ export const EVALUATION_KINDS = ['evaluation', 'transcript', 'scorecard', 'dealI
 
 export interface ChangesOptions {
   readonly journal: Pick<Journal, 'append' | 'position'>;
-  readonly purges: Pick<PurgeLog, 'forgetOld' | 'changes'>;
+  readonly purges: Pick<PurgeLog, 'forgetOld' | 'changeTable'>;
   readonly seenCalls: SeenCalls;
   readonly memory: Pick<MemoryTier, 'peek'>;
   readonly clock: Pick<Clock, 'nowMs'>;
@@ -103,7 +103,7 @@ export class Changes {
    * What was seen last of the evaluation that is asked for: `lastSeen`, if the lease knows, else it is asked while the store is
    * asked. Null for any other request.
    */
-  lookUp({ request, set }: Asked<unknown>, lastSeen: LastSeenOf | null): Promise<Known> | null {
+  lastSeenOf({ request, set }: Asked<unknown>, lastSeen: LastSeenOf | null): Promise<Known> | null {
     if (request.kind !== 'evaluation') return null;
     const addresses = set.ids.map((owner) => ({ key: request.key, owner }));
     if (lastSeen === null) return this.#read(addresses);
@@ -117,14 +117,14 @@ export class Changes {
   async compare<T>(
     asked: Asked<T>,
     stored: StoredEntry<T>,
-    lookUp: Promise<Known> | null,
+    seenBefore: Promise<Known> | null,
     within: <R>(answer: Promise<R>) => Promise<R>,
   ): Promise<readonly Sighting[]> {
     const { purges } = this.#options;
     const { answer } = stored.entry;
-    purges.changes.noteAnswer(stored);
+    purges.changeTable.noteAnswer(stored);
     if (answer.kind === 'absent') {
-      await this.#compareAbsent(asked, stored, lookUp, within);
+      await this.#compareAbsent(asked, stored, seenBefore, within);
       return [];
     }
     const shown = asked.request.evaluations(answer.record).map((record) => {
@@ -132,10 +132,10 @@ export class Changes {
       return { id, address: { key: recordRequest('evaluation', id).key, owner }, digest: digestOf(record) };
     });
     if (shown.length === 0) return [];
-    const known = await within(lookUp ?? this.#read(shown.map(({ address }) => address))).catch(() => NOTHING);
+    const known = await within(seenBefore ?? this.#read(shown.map(({ address }) => address))).catch(() => NOTHING);
     const compared = shown.map((one): Compared => {
       const lastSeen = known.get(addressText(one.address)) ?? this.#copied(one.address);
-      const announced = purges.changes.lastAnnounced(`evaluation:${one.id}`, one.address.owner, 'evaluation');
+      const announced = purges.changeTable.lastAnnounced(`evaluation:${one.id}`, one.address.owner, 'evaluation');
       return { ...one, ...judge(lastSeen, one.digest, stampOf(stored), announced), isFirst: lastSeen === null };
     });
     for (const { id, isUnstable } of compared) {
@@ -159,11 +159,11 @@ export class Changes {
   async #compareAbsent<T>(
     { request, set }: Asked<T>,
     stored: StoredEntry<T>,
-    lookUp: Promise<Known> | null,
+    seenBefore: Promise<Known> | null,
     within: <R>(answer: Promise<R>) => Promise<R>,
   ): Promise<void> {
-    if (lookUp === null) return;
-    const known = await within(lookUp).catch(() => NOTHING);
+    if (seenBefore === null) return;
+    const known = await within(seenBefore).catch(() => NOTHING);
     const gone = set.ids
       .map((owner) => ({ key: request.key, owner }))
       .filter((address) => (known.get(addressText(address)) ?? this.#copied(address)) !== null);
@@ -201,7 +201,7 @@ export class Changes {
       await within(journal.append({ kind: 'changes', ...about, changes, lists: [] }));
       return true;
     } catch (error) {
-      purges.changes.applyHere({ changes }, journal.position.sequence, clock.nowMs());
+      purges.changeTable.applyHere({ changes }, journal.position.sequence, clock.nowMs());
       onFailed('changes', error);
       return false;
     }

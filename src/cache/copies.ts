@@ -15,25 +15,30 @@ import type { CacheRequest } from './request.ts';
 import type { Moved, SharedCache } from './shared-cache.ts';
 import type { TtlPolicy } from './ttl-policy.ts';
 
+/** The store, and when it may be called. */
+export interface StoreCalls {
+  readonly fetch: Fetch;
+  /** Whether it may be called at once, and nobody waits for it. */
+  readonly hasRoom: () => boolean;
+  /** While it is on, no call is begun. */
+  readonly maintenance: MaintenanceWatch;
+  /** How long a flight may take, the wait for another process included; longer than `upstream.timeout`. */
+  readonly maxWaitMs: number;
+}
+
 /** The parts that the cache is made of. */
 export interface ReadThroughParts {
-  readonly fetch: Fetch;
+  readonly store: StoreCalls;
   readonly memory: MemoryTier;
   readonly sharedCache: SharedCache;
   /** Ends the copies in every process, by the journal. Resolves once it is in there. */
-  readonly announceMoved: (moved: Moved) => Promise<unknown>;
+  readonly endEverywhere: (moved: Moved) => Promise<unknown>;
   readonly ttl: Pick<TtlPolicy, 'of'>;
   readonly purges: PurgeLog;
-  readonly changes: Pick<Changes, 'lookUp' | 'compare' | 'note'>;
-  /** While it is on, no call to the store is begun. */
-  readonly maintenance: MaintenanceWatch;
+  readonly changes: Pick<Changes, 'lastSeenOf' | 'compare' | 'note'>;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly events: CacheListener;
-  /** Whether the store may be called at once, and nobody waits for it. */
-  readonly hasRoom: () => boolean;
-  /** How long a flight may take, the wait for another process included; longer than `upstream.timeout`. */
-  readonly maxWaitMs: number;
 }
 
 /** For whom copies are looked for. */

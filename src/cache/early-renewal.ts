@@ -7,6 +7,7 @@
  * has renewed comes with the next look, and begins to be counted anew.
  */
 import { classOf, type Entry, type StoredEntry } from './entry.ts';
+import type { StoreCalls } from './copies.ts';
 import type { CachedCopy } from './plan.ts';
 import type { TtlPolicy } from './ttl-policy.ts';
 
@@ -17,8 +18,7 @@ interface ReadCopy extends Pick<CachedCopy, 'ttlMs'> {
 
 export interface EarlyRenewalParts {
   readonly ttl: Pick<TtlPolicy, 'of'>;
-  /** Whether the store may be called at once, and nobody waits for it. */
-  readonly hasRoom: () => boolean;
+  readonly store: Pick<StoreCalls, 'hasRoom'>;
 }
 
 /** The share of its freshness before whose end a copy is renewed. */
@@ -47,6 +47,6 @@ export class EarlyRenewal {
     this.#reads.set(entry, reads);
     if (reads < HOT_READS * (1 - EARLY_SHARE)) return false;
     const { freshMs } = this.#options.ttl.of(classOf(kind, entry));
-    return ttlMs > 0 && ttlMs <= freshMs * EARLY_SHARE && this.#options.hasRoom();
+    return ttlMs > 0 && ttlMs <= freshMs * EARLY_SHARE && this.#options.store.hasRoom();
   }
 }

@@ -8,6 +8,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Position } from '../journal/journal.ts';
+import { CLOCK_TOLERANCE_MS } from '../time/clock.ts';
 import type { ResourceKind } from '../upstream/resources.ts';
 import type { Absent, Found, StoreAnswer } from '../upstream/store.ts';
 import { StoreError } from '../upstream/store-error.ts';
@@ -109,8 +110,6 @@ export interface Keyed {
   readonly stored: StoredEntry;
 }
 
-/** Clocks of machines that are kept right differ by less. */
-const CLOCK_TOLERANCE_MS = 2000;
 /** When each entry was first seen to be from the future. Whatever the clock says later, its age stays unknown. */
 const seenInFutureAtMs = new WeakMap<Entry<unknown>, number>();
 

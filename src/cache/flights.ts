@@ -32,12 +32,20 @@ import { adopt, attempt, copyInMemory, type ReadThroughParts } from './copies.ts
 import type { StoredEntry } from './entry.ts';
 import type { LeaseWaitEnd } from './events.ts';
 import { FlightSpans } from './flight-spans.ts';
-import { announceMoved, backfill, dropIfRefused, keep } from './keep.ts';
+import { endMoved, backfill, dropIfRefused, keep } from './keep.ts';
 import { isOfSet, isTelling, reportMisplacedPart } from './part-owner.ts';
 import { type CachedCopy, plan } from './plan.ts';
 import type { FlightView, Tier } from './reader.ts';
 import type { Sighting } from './seen-calls.ts';
-import { type CompletionStatus, fromFailure, type Lease, type Looked, OWN_LEASE, toFailure } from './shared-cache.ts';
+import {
+  type CompletionStatus,
+  fromFailure,
+  type Lease,
+  type Looked,
+  OWN_LEASE,
+  REMEMBER_FAILURES_MS,
+  toFailure,
+} from './shared-cache.ts';
 import { type Answer, beginStamp, callStore, type FetchTask, foreignAnswer, isOfStore } from './store-call.ts';
 import { OWN_TURN, Turn } from './turn.ts';
 import { type Flight, WaitedFlights } from './waited-flights.ts';
@@ -65,8 +73,6 @@ export type LookEnd<T> =
   | { readonly kind: 'failed'; readonly error: StoreError }
   | { readonly kind: 'call'; readonly turn: Turn | null };
 
-/** For so long the readers of a set get the failure of its last flight instead of trying anew. */
-const REMEMBER_FAILURES_MS = 1000;
 const MAX_FAILURES = 10_000;
 /** How long a waiter trusts to be woken before it asks for the lease again. */
 const LOOK_EVERY_MS = 250;
@@ -84,7 +90,8 @@ export class Flights {
   readonly #spans = new FlightSpans();
 
   constructor(options: ReadThroughParts) {
-    const { clock, timers, maxWaitMs } = options;
+    const { clock, timers, store } = options;
+    const { maxWaitMs } = store;
     this.#options = options;
     const late = () => new StoreError('timeout', `the call to the store took longer than ${maxWaitMs} ms`);
     this.#underWay = new WaitedFlights({ clock, timers, timeoutMs: maxWaitMs, late });
@@ -208,10 +215,10 @@ export class Flights {
       const { lease } = claim;
       // 2. Call.
       const { changes } = this.#options;
-      const lookUp = changes.lookUp(task, lease.lastSeen);
+      const lastSeen = changes.lastSeenOf(task, lease.lastSeen);
       const { stored } = await this.#call(task, lease, limits);
       // C11: what it shows to have changed is in the journal before anybody gets it.
-      const sightings = await changes.compare(task, stored, lookUp, (answer) => withinWait(task, answer));
+      const sightings = await changes.compare(task, stored, lastSeen, (answer) => withinWait(task, answer));
       backfill(task, stored, this.#options);
       // 3. Complete: in Redis first, so that the process keeps nothing that Redis refuses.
       const completing = this.#complete(task, lease, { stored, sightings });
@@ -378,7 +385,7 @@ export class Flights {
     if (isNotedBeside) changes.note(sightings);
     const { status, ended } = await lease.complete(stored, isNotedBeside ? null : sightings[0]);
     if (status === 'lost' && !isNotedBeside) changes.note(sightings);
-    await announceMoved({ key, workspaces: ended, stored }, this.#options);
+    await endMoved({ key, workspaces: ended, stored }, this.#options);
     return status;
   }
 }

@@ -62,7 +62,7 @@ async function shareBackfills(entries: readonly Backfill[], keptFor: KeptFor, pa
     const entry = entries[i];
     if (entry === undefined) continue;
     if (isTooLate) memory.delete(entry.key, entry.stored);
-    await announceMoved({ key: entry.key, workspaces: ended, stored: entry.stored }, parts);
+    await endMoved({ key: entry.key, workspaces: ended, stored: entry.stored }, parts);
   }
 }
 
@@ -91,10 +91,10 @@ interface Ended {
 }
 
 /** Ends the copies in every process, by the journal. Never rejects. */
-export async function announceMoved(
+export async function endMoved(
   { key, workspaces, stored }: Ended,
-  { announceMoved: announce, events }: Pick<ReadThroughParts, 'announceMoved' | 'events'>,
+  { endEverywhere, events }: Pick<ReadThroughParts, 'endEverywhere' | 'events'>,
 ): Promise<void> {
   if (workspaces.length === 0) return;
-  await attempt(events, 'moved', () => announce({ key, workspaces, requestedAtMs: stored.entry.requestedAtMs }));
+  await attempt(events, 'moved', () => endEverywhere({ key, workspaces, requestedAtMs: stored.entry.requestedAtMs }));
 }

@@ -103,19 +103,16 @@ export function openCache(context: CacheContext): CacheRoom {
   const events = broadcast([...listeners, whatIf.hooks, ...(lastReads === null ? [] : [lastReads.listener])]);
   const changes = openChanges({ journal, purges, memory, seenHere, tier, events, clock });
   const reads = new ReadThrough({
-    fetch: store.fetch,
-    hasRoom: store.hasRoom,
+    store: { ...store, maintenance, maxWaitMs: config.upstream.timeoutMs + FLIGHT_MARGIN_MS },
     memory,
     sharedCache: tier?.reads ?? UNSHARED,
-    announceMoved: (moved) => announceMoved(moved, journal, tier),
+    endEverywhere: (moved) => endEverywhere(moved, journal, tier),
     ttl,
     purges,
     changes,
-    maintenance,
     clock,
     timers,
     events,
-    maxWaitMs: config.upstream.timeoutMs + FLIGHT_MARGIN_MS,
   });
   const stopRenewal = lastReads && renewChanged(context, { lastReads, reads, memory, purges, ttl });
   return {
@@ -143,7 +140,7 @@ export function openCache(context: CacheContext): CacheRoom {
 }
 
 /** Counted first where the copies were ended: so they cannot come back unnoticed (redis/rollback-guard.ts). */
-async function announceMoved(moved: Moved, journal: Journal, tier: SharedTier | null): Promise<unknown> {
+async function endEverywhere(moved: Moved, journal: Journal, tier: SharedTier | null): Promise<unknown> {
   const endings = await tier?.copies.addEnding().catch(() => []);
   return await journal.append({ kind: 'moved', ...moved, endings });
 }

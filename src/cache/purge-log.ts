@@ -278,7 +278,7 @@ export interface PurgeLogOptions {
 export class PurgeLog {
   readonly #journal: Journal;
   readonly #table: PurgeTable;
-  readonly changes = new ChangeTable();
+  readonly changeTable = new ChangeTable();
   readonly #marks: SequenceMarks | null;
   #sweptUpTo = 0;
   /** The event by which the shared cache has gone back to an older state; 0 for none. */
@@ -294,10 +294,10 @@ export class PurgeLog {
       if (known.length === tags.length) this.#table.apply(known, mode, sequence);
       else this.#table.apply(['all'], 'hard', sequence);
     });
-    journal.on('changes', (event, { sequence }) => this.changes.apply(event, sequence));
+    journal.on('changes', (event, { sequence }) => this.changeTable.apply(event, sequence));
     journal.on('forgotten', ({ upTo }) => {
-      onForgetting?.(this.changes.upTo(upTo));
-      this.changes.forget(upTo);
+      onForgetting?.(this.changeTable.upTo(upTo));
+      this.changeTable.forget(upTo);
       this.#table.forget(upTo);
     });
     journal.on('swept', ({ upTo }) => {
@@ -310,7 +310,7 @@ export class PurgeLog {
       this.#restored = snapshot.restored;
       this.#sweptUpTo = snapshot.sweptUpTo;
       this.#table.restart(snapshot);
-      this.changes.restart(snapshot);
+      this.changeTable.restart(snapshot);
     });
   }
 
@@ -389,12 +389,12 @@ export class PurgeLog {
 
   /** How the copy is from before a change of what it shows (`ChangeTable.of`); null if it is not. */
   changeOf(copy: DatedCopy, nowMs: number, workspaceIds?: readonly string[]): ChangeMode | null {
-    return this.changes.of(copy, nowMs, workspaceIds);
+    return this.changeTable.of(copy, nowMs, workspaceIds);
   }
 
   /** Whether the copy is from before a change that the store has announced. */
   isAnnouncedSince(copy: DatedCopy): boolean {
-    return this.changes.isAnnouncedSince(copy);
+    return this.changeTable.isAnnouncedSince(copy);
   }
 
   /**
@@ -404,7 +404,7 @@ export class PurgeLog {
   async forgetOld(): Promise<void> {
     // Before anything is added: what is up to the last event was there by then.
     const old = this.#marks?.note(this.position) ?? 0;
-    if (this.#table.isAnyToForget(old) || this.changes.isAnyToForget(old)) await this.forget(old);
+    if (this.#table.isAnyToForget(old) || this.changeTable.isAnyToForget(old)) await this.forget(old);
   }
 
   /** Forgets hard purges of evaluations, and changes, up to that one, in every process. `endings`: the counts of the cache Redis. */

@@ -106,7 +106,7 @@ export class ReadThrough implements Cache {
     const proof = this.#options.purges.prove();
     if (proof !== null) await (reader.redisWait?.within(proof).catch(() => undefined) ?? proof);
     const copy = this.#newest(read, copyInMemory(read, this.#options), found);
-    const maintenance = this.#options.maintenance.current();
+    const maintenance = this.#options.store.maintenance.current();
     const next = plan(copy, maintenance);
     if (isAtOnce(next) && seenAtMs === null && !this.#options.sharedCache.isHeard()) return this.#lookOnly(read, copy);
     switch (next.action) {

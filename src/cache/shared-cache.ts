@@ -10,6 +10,9 @@ import type { Tagged } from './purge-log.ts';
 import type { Sighting } from './seen-calls.ts';
 import type { CacheRequest } from './request.ts';
 
+/** For so long the readers of a set get the failure of its last flight instead of trying anew, in every process. */
+export const REMEMBER_FAILURES_MS = 1000;
+
 /** Why a call ended without an answer, for those who waited for it in other processes. */
 export type FlightFailure = Pick<StoreError, 'kind' | 'message' | 'retryAfterMs' | 'status' | 'workspaceId'>;
 

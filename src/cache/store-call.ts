@@ -66,7 +66,7 @@ export async function callStore<T>(
   parts: ReadThroughParts,
 ): Promise<Answer<T>> {
   const { request, set, reader, isBackground, isEarly = false, readers = () => 1, onReserved = () => undefined } = task;
-  const { fetch, purges, clock, events } = parts;
+  const { store, purges, clock, events } = parts;
   // A copy that was purged while this flight waited for its turn is no base to renew anything on.
   const previous = task.previous !== null && isPurged(purges, task.previous.stored) ? null : task.previous;
   const known = previous?.stored ?? null;
@@ -86,7 +86,7 @@ export async function callStore<T>(
   };
   try {
     const how = { signal, isBackground, isEarly, readers, onReserved };
-    const answer = await request.send(fetch, { ...fetchOptions(known, reader), ...how });
+    const answer = await request.send(store.fetch, { ...fetchOptions(known, reader), ...how });
     const about = { set, stamp: { ...stamp, receivedAtMs: clock.nowMs() } };
     const { stored, isChanged } = entryOfAnswer(request, known, answer, about);
     reportCall(classOf(request.kind, stored.entry));

@@ -22,10 +22,10 @@ export interface ReadRequest<P> {
   readonly workspaceIds: readonly string[] | null;
 }
 
-export type RecordRequest = ReadRequest<RecordParams>;
+export type RecordRead = ReadRequest<RecordParams>;
 
 /** The request for one record, unless its id is a problem. */
-export function recordRequest(id: string | Problem, workspaceIds: readonly string[] | null): RecordRequest | Problem {
+export function recordRead(id: string | Problem, workspaceIds: readonly string[] | null): RecordRead | Problem {
   return id instanceof Problem ? id : { params: { id }, workspaceIds };
 }
 
@@ -129,13 +129,13 @@ export function rendered<T>(toPublic: (record: T) => object): (found: FoundRecor
 /** No list is longer, so all pages beyond it are one request to the store. */
 const MAX_OFFSET = 2 ** 31 - 1;
 
-export interface WalkRequest extends ReadRequest<ListQuery> {
+export interface WalkRead extends ReadRequest<ListQuery> {
   /** Null: the beginning of the list. */
   readonly place: Place | null;
   readonly pageSize: number;
 }
 
-export interface ListRequest extends ReadRequest<ListQuery> {
+export interface ListRead extends ReadRequest<ListQuery> {
   /** From 1. */
   readonly page: number;
 }
@@ -147,11 +147,11 @@ export interface ListRequest extends ReadRequest<ListQuery> {
  * else is touched: beyond ASCII the rules of case differ between implementations, a space may be what is searched for,
  * and composed and decomposed characters are different strings to a substring search.
  */
-export function listRequest(
+export function listRead(
   workspaceIds: readonly string[],
   page: number,
   { pageSize, search, scorecardId }: Pick<ListQuery, 'search' | 'scorecardId'> & { readonly pageSize: number },
-): ListRequest {
+): ListRead {
   const offset = Math.min((page - 1) * pageSize, MAX_OFFSET);
   const params = {
     workspaceIds: workspaceSetOf({ workspaceIds }).ids,
@@ -168,8 +168,8 @@ export function walkRequest(
   workspaceIds: readonly string[],
   place: Place | null,
   query: Pick<ListQuery, 'search' | 'scorecardId'> & { readonly pageSize: number },
-): WalkRequest {
-  const { params } = listRequest(workspaceIds, 1, { ...query, pageSize: WINDOW_SIZE });
+): WalkRead {
+  const { params } = listRead(workspaceIds, 1, { ...query, pageSize: WINDOW_SIZE });
   return { workspaceIds, params: { ...params, offset: firstOffset(place) }, place, pageSize: query.pageSize };
 }
 
@@ -183,7 +183,7 @@ export function walkedPage(
 ) {
   return async (
     { record }: FoundRecord<EvaluationPage>,
-    { params, place, pageSize }: WalkRequest,
+    { params, place, pageSize }: WalkRead,
     { readMore }: ReadContext<ListQuery, EvaluationPage>,
   ): Promise<Representation> => {
     const readWindow = async (offset: number): Promise<EvaluationPage> =>
@@ -205,7 +205,7 @@ export function renderedPage(
   toPublic: (list: EvaluationPage, page: number, pageSize: number) => object,
   isPublic: (record: EvaluationRecord) => boolean,
   parameters: (query: ListQuery) => Readonly<Record<string, string | number | null>>,
-): (found: FoundRecord<EvaluationPage>, request: ListRequest) => Representation {
+): (found: FoundRecord<EvaluationPage>, request: ListRead) => Representation {
   const representations = new Derivation<Representation>(({ weightBytes }) => weightBytes);
   return ({ entry, record }, { page, params }) => {
     const { limit, offset } = params;

@@ -24,7 +24,7 @@ import {
   workspaceParameter,
 } from './parameters.ts';
 import type { Problem } from './problem.ts';
-import { listRequest, readRoute, type RecordRequest, recordRequest, rendered, renderedPage } from './read.ts';
+import { listRead, readRoute, type RecordRead, recordRead, rendered, renderedPage } from './read.ts';
 import { route } from './route.ts';
 import { wholeTranscript } from './transcripts.ts';
 import type { RequestInput, Route } from './state.ts';
@@ -66,7 +66,7 @@ const listReports = readRoute({
   notFound: 'There are no such reports.',
   parse: ({ params, query }) =>
     lenientQuery(query, (get) =>
-      listRequest([workspaceOf(params)], get(page), {
+      listRead([workspaceOf(params)], get(page), {
         pageSize: get(limit),
         search: get(search),
         scorecardId: get(scorecardId),
@@ -156,8 +156,8 @@ function toReportBody(record: EvaluationRecord): z.output<typeof reportBodySchem
 }
 
 /** K5: a report of another workspace than the path's is 404. Query parameters are ignored (Q2). */
-function parseReport(input: RequestInput): RecordRequest | Problem {
-  return recordRequest(parseId(input, 'reportId'), [workspaceOf(input.params)]);
+function parseReport(input: RequestInput): RecordRead | Problem {
+  return recordRead(parseId(input, 'reportId'), [workspaceOf(input.params)]);
 }
 
 /** UUIDs are compared in any case (RFC 9562, section 4). */

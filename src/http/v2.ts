@@ -21,15 +21,15 @@ import {
 } from './parameters.ts';
 import { ErrorText, Problem } from './problem.ts';
 import {
-  type ListRequest,
-  listRequest,
+  type ListRead,
+  listRead,
   readRoute,
-  type RecordRequest,
-  recordRequest,
+  type RecordRead,
+  recordRead,
   rendered,
   renderedPage,
   walkedPage,
-  type WalkRequest,
+  type WalkRead,
   walkRequest,
 } from './read.ts';
 import { parseQuery, route, ReaderNeeded } from './route.ts';
@@ -108,7 +108,7 @@ const CURSOR_INVALID = new Problem(
   ),
 );
 
-const listCalls = readRoute<ListQuery, EvaluationPage, ListRequest | WalkRequest>({
+const listCalls = readRoute<ListQuery, EvaluationPage, ListRead | WalkRead>({
   ...calls,
   name: 'listCalls',
   path: '/calls',
@@ -128,7 +128,7 @@ const listCalls = readRoute<ListQuery, EvaluationPage, ListRequest | WalkRequest
     if (asked instanceof Problem) return asked;
     const workspaceIds = asked.narrowedTo === null ? input.ownWorkspaceIds : [asked.narrowedTo];
     if (workspaceIds === null) throw new ReaderNeeded();
-    if (asked.after === null) return listRequest(workspaceIds, asked.page, asked);
+    if (asked.after === null) return listRead(workspaceIds, asked.page, asked);
     if (input.query.has('page')) return AFTER_OR_PAGE;
     const place = asked.after === '' ? null : readCursor(asked.after);
     return place === null && asked.after !== '' ? CURSOR_INVALID : walkRequest(workspaceIds, place, asked);
@@ -172,7 +172,7 @@ const getCallTranscript = readRoute({
       raw: get(raw),
     }));
     if (asked instanceof Problem) return asked;
-    const record = recordRequest(parseId(input, 'callId'), null);
+    const record = recordRead(parseId(input, 'callId'), null);
     return record instanceof Problem ? record : { ...asked, ...record };
   },
   represent: transcriptPage,
@@ -238,6 +238,6 @@ export const V2_ROUTES: readonly Route[] = [
 
 /** A single read that takes no query parameters. */
 function recordParser(parameter: 'callId' | 'scorecardId') {
-  return (input: RequestInput): RecordRequest | Problem =>
-    refuseParameters(input.query) ?? recordRequest(parseId(input, parameter), null);
+  return (input: RequestInput): RecordRead | Problem =>
+    refuseParameters(input.query) ?? recordRead(parseId(input, parameter), null);
 }

@@ -140,7 +140,7 @@ const BRIDGE_FIELDS = ['bridge:purges', 'bridge:keys', 'bridge:settings', 'bridg
 export class Bridge03 {
   readonly #options: BridgeOptions;
   readonly #channels: Readonly<Record<'state' | 'keys', string>>;
-  readonly #endings: readonly (() => void)[];
+  readonly #stops: readonly (() => void)[];
   /** Purges and changes of keys that 0.3 is not told of yet, in order. */
   #untold: (() => Promise<unknown>)[] = [];
   /** Until the first look it may be. */
@@ -158,7 +158,7 @@ export class Bridge03 {
       keys: channelName('keys', db, 'changes'),
     };
     const lookSoon = this.#lookSoon;
-    this.#endings = [
+    this.#stops = [
       link.subscriber.listen(this.#channels.state, lookSoon),
       link.subscriber.listen(this.#channels.keys, lookSoon),
       link.onUp(lookSoon),
@@ -187,7 +187,7 @@ export class Bridge03 {
   close(): void {
     this.#isClosed = true;
     this.#cancelNext();
-    for (const end of this.#endings) end();
+    for (const stop of this.#stops) stop();
   }
 
   #lookLater(): void {

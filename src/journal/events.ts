@@ -105,7 +105,7 @@ const fieldsSchema = z.array(z.string()).transform((pairs): ReadonlyMap<string, 
 });
 
 const positionParts = [z.string(), z.coerce.number().int().nonnegative(), z.string()] as const;
-export const lookSchema = z
+export const caughtUpSchema = z
   .tuple([...positionParts, z.enum(['', 'joined', 'trimmed', 'lost']), entriesSchema, fieldsSchema])
   .transform(([history, sequence, word, because, entries, fields]) => ({
     position: { history, sequence, word },

@@ -139,13 +139,16 @@ export interface Snapshot {
 /** Applied synchronously, in order, once in every process. */
 export type Apply<K extends EventKind> = (event: EventOf<K>, position: Position) => void;
 
+/** How long a proof that nothing was missed is trusted, of the journal and of what the cache Redis has kept. */
+export const PROOF_HOLDS_MS = 900;
+
 export interface Journal {
   /** The position of the last event that was applied here. */
   readonly position: Position;
   /** Whether it was ever read. Before that nothing that is shared can be judged. */
   readonly isJoined: boolean;
   /**
-   * Whether it is proven that nothing was missed for the last 900 ms. Asked before each use of a copy, so a process that was
+   * Whether it is proven that nothing was missed for the last `PROOF_HOLDS_MS`. Asked before each use of a copy, so a process that was
    * held up finds out that it was.
    */
   isProven(): boolean;

@@ -26,13 +26,19 @@ import type { BlockingConnection } from '../redis/blocking-connection.ts';
 import { refusalOf } from '../redis/refusal.ts';
 import { type RedisScript, runScript, type ScriptCall } from '../redis/script.ts';
 import { compareEnd, type Entry, follow, type ExactPosition, Proof } from './chain.ts';
-import { changeSchema, entriesSchema, lookSchema, readEvent, readSnapshot, registerOf } from './events.ts';
-import type { Apply, EventKind, Journal, JournalEvent, Position, Snapshot } from './journal.ts';
+import { changeSchema, entriesSchema, caughtUpSchema, readEvent, readSnapshot, registerOf } from './events.ts';
+import {
+  type Apply,
+  type EventKind,
+  type Journal,
+  type JournalEvent,
+  type Position,
+  PROOF_HOLDS_MS,
+  type Snapshot,
+} from './journal.ts';
 import { Listeners } from './listeners.ts';
-import { APPEND, JOURNAL_KEYS, LOOK, STATE_KEY, STREAM_KEY } from './scripts.ts';
+import { APPEND, JOURNAL_KEYS, CATCH_UP, STATE_KEY, STREAM_KEY } from './scripts.ts';
 
-/** Longest time without proof that nothing was missed. */
-const PROOF_HOLDS_MS = 900;
 /** How long one read waits for an event. */
 const BLOCK_MS = 250;
 /** Events in one reply. */
@@ -188,7 +194,7 @@ export class RedisJournal implements Journal {
   /** One look at a time, so that no reply is adopted after a later one. */
   readonly catchUp = oneAtATime(async () => {
     try {
-      await this.#look();
+      await this.#readOn();
       this.#failure = null;
     } catch (error) {
       this.#failure = error;
@@ -204,11 +210,11 @@ export class RedisJournal implements Journal {
     this.#confirming.close();
   }
 
-  async #look(): Promise<void> {
+  async #readOn(): Promise<void> {
     const sentAtMs = this.#nowMs();
     const { asked } = this.#ask();
-    const reply = await runScript(this.#options.link, LOOK, { keys: JOURNAL_KEYS, args: [asked] });
-    const { position, because, entries, fields } = lookSchema.parse(reply);
+    const reply = await runScript(this.#options.link, CATCH_UP, { keys: JOURNAL_KEYS, args: [asked] });
+    const { position, because, entries, fields } = caughtUpSchema.parse(reply);
     if (because !== '') this.#restore(position, because, fields);
     // Meanwhile the position may have moved on, and some of these are known.
     else if (!this.#apply(entries)) throw new Error('the journal has changed during a look at it');

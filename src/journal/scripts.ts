@@ -88,8 +88,8 @@ export function journalScript(name: string, lua: string): RedisScript {
  * Returns the end, why the caller can't go on from its position (empty if it can), the entries after that, and else the hash of
  * what all have left.
  */
-export const LOOK = journalScript(
-  'lookAtJournal',
+export const CATCH_UP = journalScript(
+  'catchUpWithJournal',
   `
 local because = ''
 if history ~= asked.history then because = (asked.isJoined or (isLost and (head[1] or newest))) and 'lost' or 'joined'

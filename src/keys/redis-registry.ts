@@ -50,7 +50,7 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
   readonly #cache: KeyCache;
   readonly #issued = new IssuedHashes(() => this.hashes());
   readonly #census = new KeyCensus();
-  readonly #endings: readonly (() => void)[];
+  readonly #stops: readonly (() => void)[];
   /** When keys were last used, as far as Redis does not know yet. Only keys that were let in are in it. */
   #uses = new Map<KeyHash, number>();
   #cancelWrite = (): void => {};
@@ -69,7 +69,7 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
       graceMs,
     });
     const onGap = (): void => this.#onGap();
-    this.#endings = [
+    this.#stops = [
       journal.on('keys', ({ hashes }) => {
         if (hashes === null) this.#onGap();
         else this.#dropCopies(hashes);
@@ -118,7 +118,7 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
   /** Writes the last uses and stops listening. Never rejects. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const end of this.#endings) end();
+    for (const stop of this.#stops) stop();
     this.#cancelCount();
     this.#cancelWrite();
     await this.#writeUses();

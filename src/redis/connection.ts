@@ -66,7 +66,7 @@ export class RedisLink extends ConnectionHealth<Connection> {
   readonly values = new ValueLimit();
   readonly #onCommand: RedisLinkOptions['onCommand'];
   readonly #timeoutListeners = new Set<() => void>();
-  readonly #changes = new EventEmitter<{ change: []; switch: [] }>().setMaxListeners(0);
+  readonly #emitter = new EventEmitter<{ change: []; switch: [] }>().setMaxListeners(0);
   readonly #blocking = new Map<BlockingConnection, { readonly name: string; readonly timeoutMs: number }>();
   /** What the connections were opened with, or those that are to take their place. */
   #opening: Opening;
@@ -105,9 +105,9 @@ export class RedisLink extends ConnectionHealth<Connection> {
     });
     // Its message to itself goes by this link, and could not be sent while that was down.
     this.onUp(() => void this.subscriber.ping().catch(() => undefined));
-    for (const changes of [this, this.subscriber]) {
-      changes.onUp(() => this.#reportChange());
-      changes.onDown(() => this.#reportChange());
+    for (const health of [this, this.subscriber]) {
+      health.onUp(() => this.#reportChange());
+      health.onDown(() => this.#reportChange());
     }
   }
 
@@ -208,17 +208,17 @@ export class RedisLink extends ConnectionHealth<Connection> {
 
   /** Calls back when the refusal, or what Redis decides on, may have changed; returns a function that ends this. */
   onChange(listener: () => void): () => void {
-    this.#changes.on('change', listener);
-    return () => this.#changes.off('change', listener);
+    this.#emitter.on('change', listener);
+    return () => this.#emitter.off('change', listener);
   }
 
   /** Calls back when Sentinels announce another primary, or a node has left the Cluster's. */
   onSwitch(listener: () => void): void {
-    this.#changes.on('switch', listener);
+    this.#emitter.on('switch', listener);
   }
 
   #reportChange(): void {
-    this.#changes.emit('change');
+    this.#emitter.emit('change');
   }
 
   #dropNext(): void {
@@ -240,7 +240,7 @@ export class RedisLink extends ConnectionHealth<Connection> {
       connect: sentinelConnections(opening, this.#about()),
       timeoutMs: this.timeoutMs,
       onSwitch: () => {
-        this.#changes.emit('switch');
+        this.#emitter.emit('switch');
         this.connection.client.disconnect();
         this.subscriber.reopen();
         for (const blocking of this.#blocking.keys()) blocking.reopen();
@@ -258,7 +258,7 @@ export class RedisLink extends ConnectionHealth<Connection> {
         onNodeLeft: (node) => {
           if (this.connection !== connection) return;
           this.subscriber.leave(node);
-          this.#changes.emit('switch');
+          this.#emitter.emit('switch');
         },
         onSilent: (buckets) => {
           if (this.connection !== connection) return;

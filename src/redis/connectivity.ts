@@ -26,57 +26,57 @@ export interface ConnectivityReportOptions {
   readonly onChange: (now: Connectivity, reason: unknown) => void;
 }
 
-const LOOK_EVERY_MS = 250;
-/** When Redis comes back, its connections don't come back together: the last one has this many looks. */
-const GRACE_LOOKS = 4;
+const CHECK_EVERY_MS = 250;
+/** When Redis comes back, its connections don't come back together: the last one has this many checks. */
+const GRACE_CHECKS = 4;
 
 /** Reports each change of the connectivity, for operators. Who uses copies does not go by it, but asks for proof. */
 export class ConnectivityReport {
   readonly #options: ConnectivityReportOptions;
-  readonly #endings: readonly (() => void)[];
+  readonly #stops: readonly (() => void)[];
   #now: Connectivity = 'disconnected';
   #reason: unknown = null;
   /** How often Redis has answered in turn while news did not arrive. */
-  #looksWithoutNews = 0;
+  #checksWithoutNews = 0;
   #cancelNext: () => void = () => undefined;
 
   constructor(options: ConnectivityReportOptions) {
     this.#options = options;
     const { link } = options;
-    this.#endings = [link.onUp(() => this.#look()), link.onDown(() => this.#look())];
-    this.#lookLater();
+    this.#stops = [link.onUp(() => this.#check()), link.onDown(() => this.#check())];
+    this.#checkLater();
   }
 
   get now(): Connectivity {
     return this.#now;
   }
 
-  /** Looks at once, after what may have changed it. */
+  /** Checks at once, after what may have changed it. */
   update(): void {
-    this.#look();
+    this.#check();
   }
 
   close(): void {
     this.#cancelNext();
-    for (const end of this.#endings) end();
+    for (const stop of this.#stops) stop();
   }
 
-  #lookLater(): void {
-    this.#cancelNext = this.#options.timers.after(LOOK_EVERY_MS, () => {
-      this.#looksWithoutNews += 1;
-      this.#look();
-      this.#lookLater();
+  #checkLater(): void {
+    this.#cancelNext = this.#options.timers.after(CHECK_EVERY_MS, () => {
+      this.#checksWithoutNews += 1;
+      this.#check();
+      this.#checkLater();
     });
   }
 
-  #look(): void {
+  #check(): void {
     const { link, isCurrent, failure, silence } = this.#options;
     const refusal = failure?.() ?? null;
-    if (!link.isUp() || isCurrent()) this.#looksWithoutNews = 0;
+    if (!link.isUp() || isCurrent()) this.#checksWithoutNews = 0;
     if (!link.isUp()) this.#become('disconnected', link.downReason);
     else if (isCurrent()) this.#become('connected', null);
     else if (replyCode(refusal) !== null) this.#become('disconnected', refusal);
-    else if (this.#now !== 'disconnected' || this.#looksWithoutNews > GRACE_LOOKS) {
+    else if (this.#now !== 'disconnected' || this.#checksWithoutNews > GRACE_CHECKS) {
       this.#become('subscriptionLost', silence?.() ?? null);
     }
   }

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { RedisLink } from './connection.ts';
 import { channelName, HEARTBEATS_KEY, INSTANCES_KEY, VANISHED_KEY } from './names.ts';
+import { CLOCK_TOLERANCE_MS } from '../time/clock.ts';
 import { defineScript, runScript } from './script.ts';
 
 const BEAT_EVERY_MS = 2000;
@@ -104,9 +105,6 @@ return {string.format('%.0f', now), instances}
 
 const replySchema = z.tuple([z.coerce.number(), z.array(z.tuple([z.string(), z.string(), z.coerce.number()]))]);
 
-/** Clocks that are kept right differ by less (C9: beyond it an age is unknown). */
-const CLOCK_TOLERANCE_MS = 2000;
-
 export interface InstancesOptions {
   /** Null for a process without Redis, which is the only one. */
   readonly link: RedisLink | null;
@@ -121,7 +119,7 @@ export class Instances {
   readonly #link: RedisLink | null;
   readonly #atLeast: number;
   readonly #timer: NodeJS.Timeout;
-  readonly #endings: readonly (() => void)[];
+  readonly #stops: readonly (() => void)[];
   #about: InstanceInfo;
   #others: readonly Instance[] = [];
   /** When the others were read, by `performance.now`. */
@@ -136,7 +134,7 @@ export class Instances {
     this.#atLeast = atLeast;
     const beat = (): void => void this.#beat();
     this.#timer = setInterval(beat, BEAT_EVERY_MS).unref();
-    this.#endings = link === null ? [] : [link.onUp(beat), link.subscriber.listen(CHANNEL, beat)];
+    this.#stops = link === null ? [] : [link.onUp(beat), link.subscriber.listen(CHANNEL, beat)];
     beat();
   }
 
@@ -202,7 +200,7 @@ export class Instances {
   async close(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#timer);
-    for (const end of this.#endings) end();
+    for (const stop of this.#stops) stop();
     const link = this.#link;
     if (link?.isUp() !== true) return;
     try {

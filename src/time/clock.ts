@@ -7,6 +7,9 @@ export interface Clock {
   nowMicros(): number;
 }
 
+/** Clocks of machines that are kept right differ by less (C9: beyond it an age is unknown). */
+export const CLOCK_TOLERANCE_MS = 2000;
+
 /** Unix milliseconds; asking for it anew costs as much as the time does. */
 const { timeOrigin } = performance;
 

@@ -288,7 +288,7 @@ test('a hit costs nothing more', (context) => {
   const [reads, hitMicros] = [2_000_000, 10];
   const early = new EarlyRenewal({
     ttl: { of: () => ({ freshMs: 300_000, staleMs: 0, errorMs: 0 }) },
-    hasRoom: () => true,
+    store: { hasRoom: () => true },
   });
   const answer = { kind: 'found', record: {}, etag: null, bytes: 500 } as const;
   const copy = { stored: { kind: 'evaluation', entry: new Entry(answer, 0) }, ttlMs: 20_000 } as const;

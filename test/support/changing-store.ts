@@ -108,17 +108,20 @@ export class ChangingStore {
     const journal = new MemoryJournal();
     const purges = purgesAlone(clock, undefined, journal);
     this.#cache = new ReadThrough({
-      fetch: this.#fetch,
+      store: {
+        fetch: this.#fetch,
+        hasRoom: () => true,
+        maintenance: { current: () => null },
+        maxWaitMs: 60_000,
+      },
       memory,
       sharedCache: UNSHARED,
-      announceMoved: async () => {},
+      endEverywhere: async () => {},
       ttl: this.ttl,
       purges,
       changes: changesAlone({ journal, clock, purges, memory }),
-      maintenance: { current: () => null },
       clock,
       timers: systemTimers,
-      hasRoom: () => true,
       events: {
         ...hooks,
         onStoreCall: (call) => {
@@ -126,7 +129,6 @@ export class ChangingStore {
           hooks.onStoreCall?.(call);
         },
       },
-      maxWaitMs: 60_000,
     });
   }
 

@@ -307,26 +307,28 @@ export class FlightWorld {
       onSharedCacheFailed: note('shared-failed'),
     };
     const parts: ReadThroughParts = {
-      fetch: async (resource, params, options) => {
-        const value = await this.#send(options);
-        if (value === null) return { kind: 'absent', code: 'NOT_FOUND' };
-        return { kind: 'found', record: await resource.parse(value, params, () => {}), etag: '"1"', bytes: 500 };
+      store: {
+        fetch: async (resource, params, options) => {
+          const value = await this.#send(options);
+          if (value === null) return { kind: 'absent', code: 'NOT_FOUND' };
+          return { kind: 'found', record: await resource.parse(value, params, () => {}), etag: '"1"', bytes: 500 };
+        },
+        hasRoom: () => true,
+        maintenance: { current: () => null },
+        maxWaitMs: MAX_WAIT_MS,
       },
       memory,
       sharedCache: alone ? UNSHARED : shared,
-      announceMoved: async ({ key, workspaces, requestedAtMs }) => {
+      endEverywhere: async ({ key, workspaces, requestedAtMs }) => {
         if (this.journalFails) throw new Error('the journal fails');
         for (const process of this.redis.processes) process.memory.end(key, workspaces, requestedAtMs);
       },
       ttl: { of: (name) => this.ttl[name] ?? (name === 'notFound' ? NOT_FOUND_TTL : DEFAULT_TTL) },
       purges: this.purges,
       changes: changesAlone({ journal: this.journal, clock: this.time, purges: this.purges, memory }),
-      maintenance: { current: () => null },
       clock: this.time,
       timers: this.time,
-      hasRoom: () => true,
       events,
-      maxWaitMs: MAX_WAIT_MS,
     };
     return { cache: new ReadThrough(parts), flights: new Flights(parts), memory, shared, seen };
   }

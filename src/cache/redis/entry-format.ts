@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { zstdCompress, zstdDecompress, zstdDecompressSync } from 'node:zlib';
 import { z } from 'zod';
 import { CacheNames } from '../../redis/names.ts';
+import { CLOCK_TOLERANCE_MS } from '../../time/clock.ts';
 import { parseJson as parseExactJson } from '../../upstream/json.ts';
 import { RESOURCE_KINDS, type ResourceKind, RESOURCES } from '../../upstream/resources.ts';
 import type { Absent, Found } from '../../upstream/store.ts';
@@ -337,7 +338,7 @@ local function read(key)
   return meta
 end
 local function isFromFuture(atMs)
-  return atMs > nowMs() + 2000
+  return atMs > nowMs() + ${CLOCK_TOLERANCE_MS}
 end
 local function isLater(atMs, thanMs)
   return atMs > thanMs and not isFromFuture(atMs)

@@ -24,6 +24,7 @@ import { LATE_MS } from '../purge-log.ts';
 import {
   type Completion,
   COMPLETION_STATUSES,
+  REMEMBER_FAILURES_MS,
   type FlightFailure,
   type Lease,
   type LastSeenOf,
@@ -76,8 +77,6 @@ interface Filing {
   readonly note: SeenNote | null;
 }
 
-/** For so long after a failure nobody of the same set asks again. */
-const REMEMBER_FAILURE_MS = 1000;
 /** Renewals are so far apart, as a part of the lease, that losing one renewal does not lose the lease. */
 const RENEW_AFTER = 0.3;
 
@@ -161,7 +160,7 @@ export class RedisLease implements Lease {
     const { key, set, names, token } = this.#call;
     const { channel } = this.#options;
     const message = channel.message({ key, set: set.name, filed: null });
-    const args: EndArgs = { token, channel: channel.name, message, failure, rememberMs: REMEMBER_FAILURE_MS };
+    const args: EndArgs = { token, channel: channel.name, message, failure, rememberMs: REMEMBER_FAILURES_MS };
     await this.#end(END, [names.failure(set.name)], [JSON.stringify(args)]);
   }
 

@@ -89,7 +89,7 @@ export class PurgeSweep {
     const { purges, copies, clock } = this.#options;
     const nowMs = clock.nowMs();
     const evaluations = purges.table.evaluationsUpTo(upTo);
-    const marks = purges.changes.upTo(upTo);
+    const marks = purges.changeTable.upTo(upTo);
     const isToDrop = purges.last > 0 && upTo > 0 && nowMs - this.#droppedAtMs >= DROP_EVERY_MS;
     if (evaluations.length === 0 && marks.length === 0 && !isToDrop) return;
     const { history } = purges.position;

@@ -18,14 +18,12 @@
  *   (journal/redis-journal.ts). If it is restored while none runs, nobody can notice.
  */
 import { z } from 'zod';
-import type { Journal } from '../../journal/journal.ts';
+import { type Journal, PROOF_HOLDS_MS } from '../../journal/journal.ts';
 import type { RedisLink } from '../../redis/connection.ts';
 import { endingCountKeys } from '../../redis/names.ts';
 import { defineScript, runScript } from '../../redis/script.ts';
 import type { Clock } from '../../time/clock.ts';
 import { SingleFlight } from '../../time/single-flight.ts';
-
-const PROOF_HOLDS_MS = 900;
 
 /** KEYS: the count. Adds one to it. DEL, a first write that needs no memory, makes a full Redis run all of it. */
 const ADD = defineScript(
@@ -65,7 +63,7 @@ export interface RollbackGuardOptions {
 export class RollbackGuard {
   readonly #options: RollbackGuardOptions;
   readonly #keys: readonly string[];
-  readonly #endings: readonly (() => void)[];
+  readonly #stops: readonly (() => void)[];
   /** The counts as the state Redis has them; 0 for one that it has not. */
   #required: readonly number[] = [];
   #provenAtMs = Number.NEGATIVE_INFINITY;
@@ -83,7 +81,7 @@ export class RollbackGuard {
       // One that is under way says nothing of a new connection.
       this.#comparing.forgetAll();
     };
-    this.#endings = [
+    this.#stops = [
       journal.on('forgotten', raiseRequired),
       journal.on('moved', raiseRequired),
       // Nothing is required by a state Redis that has lost them; the copies of its old history count as purged.
@@ -113,7 +111,7 @@ export class RollbackGuard {
   }
 
   close(): void {
-    for (const end of this.#endings) end();
+    for (const stop of this.#stops) stop();
   }
 
   async #compare(isCurrent: () => boolean): Promise<void> {

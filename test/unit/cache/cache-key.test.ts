@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 import { cacheRequest } from '../../../src/cache/request.ts';
-import { listRequest } from '../../../src/http/read.ts';
+import { listRead } from '../../../src/http/read.ts';
 import { RESOURCES } from '../../../src/upstream/resources.ts';
 import { WORKSPACE_A, WORKSPACE_B } from '../../support/records.ts';
 
 const query = { workspaceIds: [WORKSPACE_A], page: 1, search: null, scorecardId: null, pageSize: 50 };
-type Query = Omit<typeof query, 'search' | 'scorecardId'> & Parameters<typeof listRequest>[2];
+type Query = Omit<typeof query, 'search' | 'scorecardId'> & Parameters<typeof listRead>[2];
 const keyOf = (overrides: Partial<Query>): string => {
   const { workspaceIds, page, ...rest }: Query = { ...query, ...overrides };
-  return cacheRequest(RESOURCES.list, listRequest(workspaceIds, page, rest).params).key;
+  return cacheRequest(RESOURCES.list, listRead(workspaceIds, page, rest).params).key;
 };
 
 test('workspaces in another order or twice are the same question', () => {

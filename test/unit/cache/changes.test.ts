@@ -62,19 +62,21 @@ class World {
   constructor() {
     this.journal.on('changes', (event) => void this.events.push(event));
     this.#cache = new ReadThrough({
-      fetch: this.#fetch,
+      store: {
+        fetch: this.#fetch,
+        hasRoom: () => true,
+        maintenance: { current: () => null },
+        maxWaitMs: 60_000,
+      },
       memory: this.memory,
       sharedCache: UNSHARED,
-      announceMoved: async () => {},
+      endEverywhere: async () => {},
       ttl: { of: () => TTL },
       purges: this.purges,
       changes: this.changes,
-      maintenance: { current: () => null },
       clock: this.time,
       timers: this.time,
-      hasRoom: () => true,
       events: {},
-      maxWaitMs: 60_000,
     });
   }
 
@@ -181,7 +183,7 @@ describe('C11: an announced change', () => {
       await world.time.advance(LATE_MS + 1000);
       await world.announce({ tag: 'evaluation:ev_other', isDeleted: true });
     }
-    expect(world.purges.changes.upTo(Infinity).filter(({ tag }) => tag === CALL.tag)).toEqual([]);
+    expect(world.purges.changeTable.upTo(Infinity).filter(({ tag }) => tag === CALL.tag)).toEqual([]);
     expect(await readWhileDown()).toBe(outdated);
     await world.time.advance(2000);
     world.isDown = false;
@@ -299,7 +301,7 @@ describe('C11: an announced change', () => {
       await world.time.advance(LATE_MS + 1000);
       await world.announce();
     }
-    expect(world.purges.changes.upTo(Infinity).length).toBeLessThan(10);
+    expect(world.purges.changeTable.upTo(Infinity).length).toBeLessThan(10);
   });
 });
 
