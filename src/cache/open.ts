@@ -197,7 +197,7 @@ function renewChanged(
         });
   const againInMs = (address: Address): number | null => {
     const copy = memory.peek(address);
-    return copy === undefined ? null : purges.changes.lagOf(copy, clock.nowMs());
+    return copy === undefined ? null : purges.changeTable.lagOf(copy, clock.nowMs());
   };
   const renewal = new ChangedRenewal({ ...parts, againInMs, rate, hasRoom: store.hasRoom, maintenance, clock, timers });
   // After the purge log, so that the changes are in force.
