@@ -49,6 +49,10 @@ export class ShapeCount {
   titles = 0;
   /** Lines whose words are cells of another format, and labels whose value is a speaker. */
   cells = 0;
+  /** Lines with a key before a colon, below some with a name: not those of a header. */
+  keys = 0;
+  /** Lines with a name before a colon whose words are numbers. */
+  numbers = 0;
   /** Lines with a name before a colon whose words end like a sentence. */
   sentences = 0;
   /** How often the same names follow one another in a paragraph. */
@@ -231,7 +235,8 @@ export class Sampler {
     const shape = this.#count(kind, name);
     const isLikely = name === null || shape.names.of(name).isLikely;
     if (isLikely && head.time !== null && shape.times < SAMPLE_TIMES) shape.addTime(secondsOf(this.#writtenTime()));
-    if (kind === 'timed' && looksLikeTitle(this.#text.slice(head.wordsAfterTime, head.end))) shape.titles += 1;
+    const words = this.#text.slice(kind === 'timed' ? head.wordsAfterTime : head.wordsStart, head.end);
+    if ((kind === 'timed' || kind === 'inline') && looksLikeTitle(words)) shape.titles += 1;
     return shape;
   }
 
@@ -243,11 +248,14 @@ export class Sampler {
     if (name === null) return null;
     if (isKey(name)) {
       this.#keys += 1;
+      const named = this.#shapes.get('named');
+      if (named !== undefined && named.turns >= MIN_TURNS_ABOVE_KEYS) named.keys += 1;
       return null;
     }
     const value = isColon ? this.#text.slice(head.wordsStart, head.end) : '';
     const shape = this.#count('named', name);
     if (SENTENCE_ENDS.test(value)) shape.sentences += 1;
+    if (NUMBER.test(value)) shape.numbers += 1;
     if (CODE_ENDS.test(value) && head.time === null && PROGRAM_NAME.test(name)) shape.code += 1;
     this.#countRecord(shape, name);
     if (CELLS.test(value.slice(0, MAX_CELL_UNITS))) shape.cells += 1;
@@ -333,10 +341,12 @@ export function bareNameOf(text: string, head: LineHead): string | null {
 
 const MAX_VALUE_UNITS = 400;
 const MAX_RECORDS = 50;
+const MIN_TURNS_ABOVE_KEYS = 3;
 /** A character reference ends so too, and is none. */
 const CODE_ENDS = /(?:[{}([]|(?<!&#?\w{1,12});)\s*$/;
 /** Speakers' names have capitals, in scripts that have them; those of a program and its settings seldom begin with one. */
 const PROGRAM_NAME = /^[\p{Ll}_@$]/u;
+const NUMBER = /^\s{0,9}[-+$€£~<]?\d[\d.,:/–-]{0,20}\s?(?:%|°|[a-z]{1,3})?$/i;
 const MAX_CELL_UNITS = 40;
 const CELLS = /[,;|\t]\s?\d{1,3}:\d\d/;
 const MAX_TITLE_UNITS = 60;

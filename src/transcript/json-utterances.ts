@@ -84,7 +84,7 @@ function candidateOf(list: JsonList, samples: readonly string[]): Candidate | nu
   const units = elements.reduce((sum, { words }) => sum + (words?.length ?? 0), 0);
   return {
     list,
-    isTranscript: isOfWords || (isSure && isMost(spoken)),
+    isTranscript: isOfWords || (isSure && isMost(spoken) && !isMost(count(({ isForeign }) => isForeign))),
     hasSpeakers: isMost(count(({ speaker }) => speaker !== '')),
     isOfWords,
     joint: elements.some(({ words }) => words !== null && SPACE_AT_END.test(words)) ? '' : ' ',

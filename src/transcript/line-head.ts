@@ -3,9 +3,9 @@
  * the others; whether what may be a name is one, the whole file shows (evidence.ts).
  */
 import type { Body } from './form.ts';
-import { isWhiteSpace, skipWhite, trimmedEnd } from './lines.ts';
-import { beginsName, isName, isSentenceMark, isSound, MAX_NAME_UNITS, senderEnd } from './names.ts';
-import { isDigit, type Time, timeAt } from './times.ts';
+import { isPlainLetter, isWhiteSpace, skipWhite, trimmedEnd, unitsOf } from './lines.ts';
+import { beginsName, isName, isSentenceMark, isSoundOrTag, MAX_NAME_UNITS, senderEnd } from './names.ts';
+import { isDigit, linkEnd, type Time, timeAt } from './times.ts';
 
 /** What ends a name. `line`: nothing else stands on the line. */
 export type NameEnd = 'none' | 'colon' | 'time' | 'bracket' | 'bold' | 'gap' | 'dash' | 'line';
@@ -366,9 +366,10 @@ export class LineHead {
     const most = Math.min(this.end, open + MAX_BRACKETED_UNITS);
     let close = open + 1;
     while (close < most && text.charAt(close) !== closing) close += 1;
-    if (close >= most || this.#isColonAt(close + 1) || isSound(text.slice(open + 1, close))) return false;
+    if (close >= most || this.#isColonAt(close + 1) || isSoundOrTag(text.slice(open + 1, close))) return false;
     this.nameStart = open + 1;
-    const next = this.#skipBlanks(this.#skipEmphasis(close + 1));
+    // A name may be a link.
+    const next = this.#skipBlanks(this.#skipEmphasis(linkEnd(text, close + 1, this.end)));
     for (let i = open + 2; i < close; i += 1) {
       if (!isWhiteSpace(text.charCodeAt(i))) continue;
       const timeStart = this.#skipSeparator(i);
@@ -412,16 +413,6 @@ export class LineHead {
   #isAbbreviation(start: number, period: number): boolean {
     return HONORIFIC.test(this.#text.slice(Math.max(start, period - 8), period));
   }
-}
-
-function unitsOf(chars: string): ReadonlySet<number> {
-  return new Set(Array.from(chars, (char) => char.charCodeAt(0)));
-}
-
-/** Most units are letters that neither end a name nor set it off: the Latin ones, and those of other scripts. */
-function isPlainLetter(unit: number): boolean {
-  if (unit < 0x80) return (unit > 0x60 && unit < 0x7b) || (unit > 0x40 && unit < 0x5b);
-  return (unit > 0xbf && unit < 0x1680) || (unit > 0x303f && unit < 0xfe00);
 }
 
 function trimComma(text: string, end: number): number {

@@ -142,3 +142,14 @@ export function isFormatCharacter(unit: number): boolean {
   if (unit <= 0x200f || unit === BYTE_ORDER_MARK) return true;
   return (unit >= 0x202a && unit <= 0x202e) || (unit >= 0x2066 && unit <= 0x2069);
 }
+
+/** The characters of a text by their units. */
+export function unitsOf(chars: string): ReadonlySet<number> {
+  return new Set(Array.from(chars, (char) => char.charCodeAt(0)));
+}
+
+/** Most units are letters that neither end a name nor set it off: the Latin ones, and those of other scripts. */
+export function isPlainLetter(unit: number): boolean {
+  if (unit < 0x80) return (unit > 0x60 && unit < 0x7b) || (unit > 0x40 && unit < 0x5b);
+  return (unit > 0xbf && unit < 0x1680) || (unit > 0x303f && unit < 0xfe00);
+}

@@ -73,7 +73,7 @@ export function isSentenceMark(unit: number): boolean {
 }
 
 /** Signs of a program's text. */
-const CODE_MARKS: ReadonlySet<number> = new Set(Array.from('{}=`', (mark) => mark.charCodeAt(0)));
+const CODE_MARKS: ReadonlySet<number> = new Set(Array.from('{}=`>', (mark) => mark.charCodeAt(0)));
 
 const MAX_LIKELY_WORDS = 8;
 /** Chinese and Japanese write no spaces. */
@@ -128,10 +128,16 @@ time|start|end|start time|end time|duration|length|language|kind|description|key
 recorded|recording|recorded on|recorded by|transcript|transcription|transcribed by|source
 url|link|file|filename|id|call id|meeting id|passcode
 note|notes|nb|n.b.|ps|p.s.|todo|to do|summary|action items|next steps|outcome
-fix|fixes|fixed|feature|features|docs|doc|documentation|bugfix|bug fix|bug fixes|added|changed|removed|deprecated
+fix|fixes|fixed|feat|features|docs|doc|documentation|bugfix|bug fix|bug fixes|added|changed|removed|deprecated
 build|ci|chore|author|commit|committer|merge|refactor|refactoring|style|perf|performance|test|tests|deps|dev deps|breaking|breaking change|breaking changes
 example|examples|params|parameters|returns|usage|default|warning|important|tip|see|see also|version|license|meta|actions
-monday|tuesday|wednesday|thursday|friday|saturday|sunday
+monday|tuesday|wednesday|thursday|friday|saturday|sunday|mon|tue|wed|thu|fri|sat|sun
+info|warn|error|debug|trace|fatal|critical|notice|verbose|npm warn
+email|phone|mobile|address|website|account|company|status|priority|ticket|item|total|currency|budget|pain|next step
+correct|decision|action|strength|strengths|weakness|weaknesses|pros|cons|overall|feedback
+rapport|discovery|objection|objections|opening|closing|economic buyer|decision criteria|decision process|decision maker|identify pain
+subjective|objective|assessment|diagnosis|ingredients|directions|serves|prep time|cook time|photo|photos|credits
+verse|chorus|step|part|chapter|section|appendix|feature|scenario|user-agent|disallow
 titel|thema|teilnehmer|ort|zeit|dauer|sprache|notiz|hinweis|titre|durée|título`.split(/[|\n]/),
 );
 /** The last word of a key of several: `Call Date`, `Meeting ID`. */
@@ -144,8 +150,11 @@ const KEY_ENDS: ReadonlySet<string> = new Set(
 /** `BY MR. SMITH:` in court: those who examine the witness from here on. */
 const EXAMINER = /^BY \p{Lu}/u;
 
+const KEY_TAIL = /(?: \d{1,4}|\([^()]{0,40}\))$/;
+
 export function isKey(name: string): boolean {
-  const lower = name.toLowerCase();
+  // `Question 2` and `feat(core)` are keys as well.
+  const lower = name.toLowerCase().replace(KEY_TAIL, '');
   if (EXAMINER.test(name)) return true;
   return KEYS.has(lower) || (lower.includes(' ') && KEY_ENDS.has(lower.slice(lower.lastIndexOf(' ') + 1)));
 }
@@ -160,9 +169,11 @@ const ADDRESS = /^\s?<?(?:https?:\/\/|www\.)\S{1,400}$/i;
 const SOUND =
   /^(?:music|applause|laughter|laughing|laughs|chuckles|inaudible|unintelligible|crosstalk|silence|noise|pause|foreign|cheering|cheers and applause|coughs|background noise|no audio|end|musik|musique)$/i;
 
-/** `[Music]`: what is heard, not who speaks. */
-export function isSound(words: string): boolean {
-  return SOUND.test(words);
+const TAG = /^\/?(?:[abipqsu]|em|strong|br|div|span|li|[ou]l|h[1-6]|t[dhr]|table|script|style)(?:\s|\/?$)/;
+
+/** `[Music]` and `<b>`: what is heard and how it is shown, not who speaks. */
+export function isSoundOrTag(words: string): boolean {
+  return SOUND.test(words) || TAG.test(words);
 }
 
 /** Where the name of a sender ends, before those to whom he writes (`Ann to Everyone`). */

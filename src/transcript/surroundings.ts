@@ -57,7 +57,7 @@ const FOREIGN = [
   /^\s{0,99}<(?:[?!]|(?:html|tt|transcript|timedtext|xml)[\s>])/i,
   /^(?:\[(?:ar|ti|al|au|by|la|re|ve|length|offset|tool):[^\r\n]{0,200}\][ \t]*(?:\r?\n|\r)){1}/m,
   /^[^\r\n]{0,40}\d\d:\d\d:\d\d[^\r\n]{0,20}\b(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE)\b/m,
-  /^(?:import \S|from \S{1,60} import |def \w{1,60}\(|class \w{1,60}[:({ ]|#include |function \w{1,60}\(|(?:const|let|var) \w{1,60} =)/m,
+  /^(?:import \S|from \S{1,60} import |def \w{1,60}\(|class \w{1,60}[:({ ]|#include |function \w{1,60}\(|export (?:default|const|function|interface|type|class) |declare (?:module|namespace|class|function) |diff --git |#!\/|(?:const|let|var) \w{1,60} =)/m,
   /^\[(?:Script Info|V4\+? Styles|Events)\][ \t]*$/m,
 ];
 

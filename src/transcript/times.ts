@@ -166,7 +166,12 @@ export function timeAt(text: string, start: number, end: number): Time | null {
   if (plain !== null) return { end: plain, isInBrackets };
   const last = matchEnd(isInBrackets ? BRACKETED : BARE, text, start, end) ?? linkInParenthesesEnd(text, start, end);
   if (last === null) return null;
-  return { end: (isInBrackets ? matchEnd(LINK, text, last, end) : null) ?? last, isInBrackets };
+  return { end: isInBrackets ? linkEnd(text, last, end) : last, isInBrackets };
+}
+
+/** Where a link in parentheses that begins at the position ends; the position if there is none. */
+export function linkEnd(text: string, position: number, end: number): number {
+  return matchEnd(LINK, text, position, end) ?? position;
 }
 
 /** Where `([0:03](https://...))` ends; null if it does not stand there. */

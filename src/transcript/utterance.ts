@@ -19,6 +19,7 @@ const PARTS: ReadonlyMap<string, string> = new Map([
   ['words', ' '],
   ['elements', ''],
 ]);
+const FOREIGN: ReadonlySet<string> = new Set('level|severity|logger|hostname|price|sku|rating|stars'.split('|'));
 /** Lists of readings of the same words, the best of which comes first. */
 export const ALTERNATIVES: ReadonlySet<string> = new Set(['alternatives', 'nbest']);
 const WORD_TYPES: ReadonlySet<string> = new Set(['word', 'pronunciation', 'punctuation']);
@@ -33,6 +34,8 @@ export interface Utterance {
   /** Whether a member is about a speaker, also if it names none; `sure`: it is called so. */
   readonly speakerMember: 'sure' | 'likely' | 'none';
   readonly isTimed: boolean;
+  /** Whether it has a member of things that are no utterances, and none that is surely about a speaker. */
+  readonly isForeign: boolean;
   /** Where it begins, in any unit; NaN if it does not say. */
   readonly start: number;
   /** `type`, in small letters. */
@@ -58,6 +61,8 @@ interface Meaning {
   readonly isStart: boolean;
   /** Whether it says anything. */
   readonly isKnown: boolean;
+  /** Whether things have it that are no utterances: logs, products, reviews. */
+  readonly isForeign: boolean;
 }
 
 /** The same few names stand in every element. */
@@ -77,8 +82,9 @@ export function meaningOf(key: string): Meaning {
   const isTime = TIME.test(key.charAt(0).toLowerCase() + key.slice(1));
   const isStart = START.test(key);
   const isPart = plain === 'type' || PARTS.has(plain) || ALTERNATIVES.has(plain);
-  const isKnown = wordsRank !== -1 || speakerRank !== -1 || isSureSpeaker || isTime || isStart || isPart;
-  const meaning = { plain, wordsRank, speakerRank, nameRank, isSureSpeaker, isTime, isStart, isKnown };
+  const isForeign = FOREIGN.has(plain);
+  const isKnown = isForeign || wordsRank !== -1 || speakerRank !== -1 || isSureSpeaker || isTime || isStart || isPart;
+  const meaning = { plain, wordsRank, speakerRank, nameRank, isSureSpeaker, isTime, isStart, isKnown, isForeign };
   if (meanings.size >= MAX_MEANINGS) meanings.clear();
   meanings.set(key, meaning);
   return meaning;
@@ -95,6 +101,7 @@ export class Members {
   speaker: string | null = null;
   isSureSpeaker = false;
   isTimed = false;
+  isForeign = false;
   start = NaN;
   type = '';
   /** The words of its parts, if it has some. */
@@ -122,6 +129,7 @@ export class Members {
     if (wordsRank !== -1) this.#addWords(plain, wordsRank, value);
     if (speakerRank !== -1) this.#addSpeaker(speakerRank, nameOf(value));
     if (meaning.isSureSpeaker) this.isSureSpeaker = true;
+    if (meaning.isForeign) this.isForeign = true;
     if (meaning.isTime && value !== null) this.isTimed = true;
     if (meaning.isStart && Number.isNaN(this.start)) this.start = numberOf(value);
     if (plain === 'type' && typeof value === 'string') this.type = value.toLowerCase();
@@ -161,6 +169,7 @@ export function utteranceOf(members: Members): Utterance {
     speaker: (speaker ?? '').toWellFormed(),
     speakerMember: speaker === null ? 'none' : isSure ? 'sure' : 'likely',
     isTimed,
+    isForeign: members.isForeign && !isSure,
     start: members.start,
     type: members.type,
     isWord: members.isWord,

@@ -16,6 +16,9 @@ export interface Verdict {
 const MAX_UNKNOWN_TURNS = 3;
 /** So many lines may have names before colons that do not recur; more are a list of terms. */
 const MAX_TURNS_OF_NEW_NAMES = 20;
+/** Records of so many keys, so many times in the same order, are no talk. */
+const MIN_KEYS_OF_RECORD = 3;
+const MIN_RECORDS = 3;
 /** Chapters are minutes apart; those who talk with one another are not. */
 const LONG_GAP_SECONDS = 60;
 const CHAPTER_GAP_SECONDS = 30;
@@ -54,13 +57,19 @@ function refusalOf(shape: ShapeCount, sample: Sample): string | null {
 
 /** `name: words`. Whether names recur as in speech, the reading of all lines shows. */
 function refusalOfNamed(shape: ShapeCount, { paragraphs, keys }: Sample): string | null {
-  const { turns, cells, sentences, records, names } = shape;
+  const { turns, cells, sentences, records, names, likely } = shape;
   if (cells * 2 > turns) return 'the words are cells of another format';
   if (shape.code * 2 > turns) return 'the lines are those of a program';
+  if (shape.numbers * 2 > turns) return 'the words are numbers';
   const [[first, count] = ['', 0], ...others] = records;
   const isRecord = others.length === 0 && count > 1 && first.indexOf('\n') < first.length - 1;
-  if (isRecord && sentences === 0) return 'every paragraph has the same keys';
+  const keysOfRecord = new Set(first.split('\n')).size - 1;
+  const hasManyKeys = keysOfRecord >= MIN_KEYS_OF_RECORD && count >= MIN_RECORDS;
+  if (isRecord && (sentences === 0 || hasManyKeys)) return 'every paragraph has the same keys';
   const isUntimed = shape.times * 2 <= turns;
+  if (isUntimed && shape.keys * 3 > turns) return 'keys stand among the names';
+  if (isUntimed && names.repeats === 0 && likely * 2 < turns) return 'what stands before the colons is no name';
+  if (!isUntimed && names.repeats === 0 && shape.meanGap > LONG_GAP_SECONDS) return 'no name recurs, as in an agenda';
   if (isUntimed && turns > MAX_TURNS_OF_NEW_NAMES && shape.recurring.turns * 4 < turns) return 'names do not recur';
   const isBlock =
     others.length === 0 && names.repeats === 0 && turns > 1 && (paragraphs > 1 || keys > 0) && sentences === 0;
@@ -82,6 +91,8 @@ function refusalOfNames(shape: ShapeCount, { lines }: Sample): string | null {
   // Names in small letters are names if nearly all recur.
   const areFew = shape.recurring.turns * 10 >= turns * 9 && shape.names.size * 2 <= turns;
   if (isWeak && likely * 2 < turns && !areFew) return 'what stands beside the times is no name';
+  if (shape.kind === 'inline' && shape.titles * 2 > turns && shape.meanGap >= CHAPTER_GAP_SECONDS)
+    return 'titles stand beside the names';
   const isDash = features.nameEnds === 'dash' || features.nameEnds === 'gap';
   if (isDash && turns * 2 <= lines - shape.firstLine) return 'most lines begin otherwise';
   if (repeats > 0 && once <= 2 * repeats + 2) return null;

@@ -30,6 +30,9 @@ export function hostileBodies(units: number): HostileBody[] {
     return lines.slice(0, -1).join('');
   };
   const lines = (text: string): Omit<HostileBody, 'name'> => ({ body: fill(text), declared: null, turns: count(text) });
+  const newName = (i: number): string => (i - 10_000_000).toString(36);
+  const times = different((i) => `0:03 ${newName(i)}: x\n`);
+  const voices = different((i) => `0:0-->0:9\n<v ${newName(i)}>xy\n\n`);
   const names = different((i) => `${i}a: x\n`);
   const keys = different((i) => `{"k${i}":1,"at":0,"text":""},`);
   return [
@@ -135,6 +138,17 @@ export function hostileBodies(units: number): HostileBody[] {
       declared: null,
       turns: keys.split('{').length - 1,
     },
+    { name: 'ever new names behind times', body: times, declared: null, turns: times.split('\n').length - 1 },
+    {
+      name: 'voices of ever new names',
+      body: `WEBVTT\n\n${voices}`,
+      declared: null,
+      turns: voices.split('<').length - 1,
+    },
+    { name: 'time ranges with errors', ...lines('0:00-->0:9xxx\n') },
+    { name: 'days before times', ...lines('1.2.31, 1:03 x\n') },
+    { name: 'digits in brackets that are no times', ...lines('[٠ ٠٣] xyzuv\n') },
+    { name: 'am that is a word', ...lines('1:03 am I xyz\n') },
     { name: 'asterisks', body: fill('**'), declared: null, turns: 1 },
     { name: 'spaces and a time', body: fill(' ', 'A', ' 0:03'), declared: null, turns: 1 },
     { name: 'notes', body: fill('NOTE\n\n', `WEBVTT\n\n${emptyCue}`), declared: null, turns: 1 },

@@ -294,6 +294,11 @@ const EXPORTS: readonly (readonly [what: string, body: string, turns: readonly s
     'From: Anna <a@x.example>\nTo: Bo <b@x.example>\nSubject: Call\n\nHi Bo,\nthe call: Tuesday.\n\nOn Thu, Mar 13, 2031 at 10:02 AM Bo <b@x.example> wrote:\n> Hi Anna,\n> when is the call?\n',
     null,
   ],
+  [
+    'names that are links',
+    '[Anna Lee](https://video.example/1?t=3) Good morning.\n[Bo Chan](https://video.example/1?t=9) Fine.\n[Anna Lee](https://video.example/1?t=12) So.\n[Bo Chan](https://video.example/1?t=15) Yes.',
+    ['Anna Lee: Good morning.', 'Bo Chan: Fine.', 'Anna Lee: So.', 'Bo Chan: Yes.'],
+  ],
   ['todo list', '- [ ] Anna: send the plan\n- [x] Bo: call them\n- [ ] Anna: write it\n', null],
   ['yaml', 'speakers:\n  - name: Anna\n    role: rep\n  - name: Bo\n    role: buyer\n', null],
   [

@@ -24,6 +24,30 @@ test.each([
     '0:02\nHow are you?\nSpeaker: agent\n\n0:04\nFine.\nSpeaker: caller\n\n0:10\nGood.\nSpeaker: agent',
   ],
   ['records', '[first]\nowner: Anna\nstage: won\n\n[second]\nowner: Bo\nstage: lost'],
+  ['levels of a log', 'INFO: started\nWARN: slow disk\nERROR: no disk\nINFO: stopped\nWARN: late'],
+  ['levels in brackets', '[info] started\n[warn] slow disk\n[info] stopped\n[warn] late\n[info] gone'],
+  ['prices', 'ACME: 10.3\nBETA: 20.1\nACME: 10.4\nBETA: 20.0\nACME: 10.5'],
+  [
+    'records of sentences',
+    ['One', 'Two', 'Three'].map((one) => `Deal: ${one}\nNeed: They want it ${one}.\nBy: Next week.`).join('\n\n'),
+  ],
+  ['keys of an evaluation', 'Rapport: Warm.\nDiscovery: Few questions.\nObjections: None.\nClosing: No next step.'],
+  ['a glossary', Array.from({ length: 30 }, (_, i) => `Term${i}: A thing that does ${i}.`).join('\n')],
+  [
+    'keys among names',
+    'Deal: A\nLead: B\nSeller: C\nStatus: open.\nDeal: D\nLead: E\nStatus: lost.\nSeller: F\nStatus: won.',
+  ],
+  ['tags of HTML', '<b>Anna:</b> Hi.<br>\n<b>Bo:</b> Ho.<br>\n<b>Anna:</b> So.<br>\n<b>Bo:</b> Yes.<br>'],
+  ['a diagram', 'Anna->>Bo: Hi\nBo->>Anna: Ho\nAnna->>Bo: So\nBo->>Anna: Yes'],
+  ['declarations', 'export interface Call {\n  name: string;\n  text: string;\n}\nname: text\nname: text'],
+  [
+    'a log of JSON',
+    '{"level":"info","timestamp":"1","message":"on"}\n{"level":"info","timestamp":"2","message":"off"}',
+  ],
+  [
+    'products in JSON',
+    '[{"name":"Chair","price":3,"content":"A chair."},{"name":"Table","price":9,"content":"A table."}]',
+  ],
   ['keys alone', 'title: A call\nowner: Anna\nstage: won'],
   [
     'chapters',
