@@ -9,6 +9,13 @@ export interface HostileBody {
   readonly turns: number;
 }
 
+/** Numbers as short names, from `FIRST` on. */
+function newName(i: number): string {
+  return (i - FIRST).toString(36);
+}
+
+const FIRST = 10_000_000;
+
 /** Bodies of about `units` UTF-16 units each. */
 export function hostileBodies(units: number): HostileBody[] {
   const fill = (text: string, head = '', tail = ''): string => {
@@ -26,11 +33,10 @@ export function hostileBodies(units: number): HostileBody[] {
   /** As many different ones as fit. */
   const different = (line: (i: number) => string): string => {
     const lines: string[] = [];
-    for (let i = 10_000_000, length = 0; length < units; i += 1) length += lines[lines.push(line(i)) - 1]?.length ?? 0;
+    for (let i = FIRST, length = 0; length < units; i += 1) length += lines[lines.push(line(i)) - 1]?.length ?? 0;
     return lines.slice(0, -1).join('');
   };
   const lines = (text: string): Omit<HostileBody, 'name'> => ({ body: fill(text), declared: null, turns: count(text) });
-  const newName = (i: number): string => (i - 10_000_000).toString(36);
   const times = different((i) => `0:03 ${newName(i)}: x\n`);
   const voices = different((i) => `0:0-->0:9\n<v ${newName(i)}>xy\n\n`);
   const names = different((i) => `${i}a: x\n`);
