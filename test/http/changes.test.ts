@@ -4,9 +4,11 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { forTest } from '../support/opened.ts';
-import { WORKSPACE_A, WORKSPACE_B } from '../support/records.ts';
+import { anEvaluation, WORKSPACE_A, WORKSPACE_B } from '../support/records.ts';
 
 const ANNOUNCED = { CHANGES_ANNOUNCED: 'true' };
+/** Longer than a call is served without a call to the store. */
+const STALE_AFTER_MS = 66 * 60_000;
 const WORKSPACE_C = '33333333-3333-4333-8333-333333333333';
 
 let gateway: TestGateway;
@@ -75,6 +77,28 @@ describe('the feed', () => {
     expect(textsOf(await read(`?after=${next}`))).toEqual([]);
     expect(textsOf(await read(`?after=${cursor}`))).toHaveLength(4);
   });
+
+  test.each([
+    [1, false],
+    [2, true],
+  ])(
+    'if %d of 100 refreshes find a change that was not announced, it is said to lack some: %j',
+    async (changed, isSaid) => {
+      const ids = Array.from({ length: 100 }, (_, index) => `ev_${index}`);
+      const putAll = (titleOf: (index: number) => string): void =>
+        gateway.store.put({ evaluations: ids.map((_id, index) => anEvaluation({ _id, title: titleOf(index) })) });
+      const readAll = async (): Promise<void> => {
+        for (const id of ids) expect((await gateway.get(`/v2/calls/${id}`, { key })).status).toBe(200);
+      };
+      const { cursor } = await read('');
+      putAll(() => 'old');
+      await readAll();
+      gateway.clock.advance(STALE_AFTER_MS);
+      putAll((index) => (index < changed ? 'new' : 'old'));
+      await readAll();
+      expect(await read(`?after=${cursor}`)).toMatchObject({ changes: [], unannounced: isSaid });
+    },
+  );
 
   test('is read in pages', async () => {
     const { cursor } = await read('');

@@ -157,7 +157,8 @@ test('a walk beside additions and removals', async (context) => {
     const response: Response = await world.gateway(pages).get(path, world.key);
     const { calls } = listSchema.parse(await response.json());
     for (const { id } of calls) seen.set(id, (seen.get(id) ?? 0) + 1);
-    path = /<([^>]*)>; rel="next"/.exec(response.headers.get('link') ?? '')?.[1] ?? null;
+    const next = /<([^>]*)>; rel="next"/.exec(response.headers.get('link') ?? '')?.[1];
+    path = next === undefined ? null : `/v2/calls${next}`;
     pages += 1;
     for (let index = 0; index < 20 && added < ADDED; index += 1, added += 1) {
       const from = atStart[random.integer(0, atStart.length - 1)] ?? '';

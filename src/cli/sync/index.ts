@@ -36,6 +36,7 @@ async function followCalls(folder: string, { url, keyFile, parts, once = false, 
   const sync = new Sync({ api, copy, onProgress: (progress) => report.progress(progress, api) });
   try {
     for (let walkedAtMs = Date.now(); ;) {
+      const beganMs = Date.now();
       const hasFeed = await sync.run();
       if (once) return sync.counts;
       // Changes without a word are only found by reading all calls.
@@ -43,7 +44,9 @@ async function followCalls(folder: string, { url, keyFile, parts, once = false, 
       if (isWalkDue) await sync.walk();
       if (isWalkDue || !hasFeed) walkedAtMs = Date.now();
       report.idle(sync.counts);
-      await sleep(hasFeed ? FEED_EVERY_MS : every, null, { signal: stopping.signal });
+      // However long it took to read what has changed, the feed is asked as often.
+      const pauseMs = hasFeed ? FEED_EVERY_MS - (Date.now() - beganMs) : every;
+      await sleep(Math.max(0, pauseMs), null, { signal: stopping.signal });
     }
   } catch (error) {
     if (stopping.signal.aborted) return sync.counts;
