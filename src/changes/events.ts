@@ -19,13 +19,16 @@ const EVALUATION = 'evaluation:';
 
 /**
  * One event per part; deal insights and rubrics have none. A deletion is one event of the call; a record that has moved is
- * deleted in one workspace and created in the other. The same event twice is one.
+ * deleted in one workspace and created in the other. The same event twice is one, in the place of the last: a call that was created,
+ * deleted and created again is there.
  */
 export function eventsOf(changes: readonly RecordChange[]): EventsByWorkspace {
   const events = new Map<string, Map<string, FeedEvent>>();
   const add = (workspace: string, event: FeedEvent): void => {
     const known = events.get(workspace) ?? new Map<string, FeedEvent>();
-    events.set(workspace, known.set(`${event.kind} ${event.change} ${event.id}`, event));
+    const name = `${event.kind} ${event.change} ${event.id}`;
+    known.delete(name);
+    events.set(workspace, known.set(name, event));
   };
   for (const { tag, workspace, kinds, isCreated, isDeleted, previousWorkspace } of changes) {
     if (!tag.startsWith(EVALUATION)) continue;

@@ -44,11 +44,15 @@ describe('the events of a change', () => {
     });
   });
 
-  test('come in their order, each once', () => {
+  test('come in the order of their last announcement, each once', () => {
     const scorecard = change({ kinds: ['scorecard'] });
     const other = change({ tag: 'evaluation:ev_2', kinds: ['evaluation'] });
     expect(events(scorecard, other, scorecard, change({ isDeleted: true }))).toEqual({
-      a: ['scorecard updated ev_1', 'call updated ev_2', 'call deleted ev_1'],
+      a: ['call updated ev_2', 'scorecard updated ev_1', 'call deleted ev_1'],
+    });
+    const created = change({ kinds: ['evaluation'], isCreated: true });
+    expect(events(created, change({ isDeleted: true }), created)).toEqual({
+      a: ['call deleted ev_1', 'call created ev_1'],
     });
   });
 });
