@@ -6,6 +6,7 @@ const MODELS = [
   'test/http/common/{isolation,rate-limit-walk}.test.ts',
   'test/openapi/public-forms.test.ts',
   'test/unit/transcript/*.test.ts',
+  'test/simulation/{seeds-1,seeds-2,redis-model}.test.ts',
 ];
 
 /**
@@ -26,7 +27,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'logic',
-          include: ['test/{unit,http,cli,openapi}/**/*.test.ts'],
+          include: ['test/{unit,http,cli,openapi,simulation}/**/*.test.ts'],
           maxWorkers: '100%',
           isolate: false,
           provide: { thoroughness: 1 },
