@@ -6,8 +6,8 @@
  *
  * That fails as follows:
  * - The journal does not take the event: the change is in force in this process alone. The next answer shows it again.
- * - What was seen last is not known, because Redis has evicted it, or does not answer and memory has no copy of the evaluation:
- *   a change goes unnoticed, and the parts go by their times.
+ * - What was seen last is not known, because a purge of the call has ended it, Redis has evicted it, or Redis does not answer and
+ *   memory has no copy of the evaluation: a change goes unnoticed, and the parts go by their times.
  */
 import { LRUCache } from 'lru-cache';
 import type { Changed, EventOf, Journal, RecordChange } from '../journal/journal.ts';

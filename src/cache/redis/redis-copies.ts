@@ -261,13 +261,13 @@ export class RedisCopies implements SharedCacheAdmin {
     return name.length + Buffer.byteLength(meta) + bodyBytes;
   }
 
-  /** Deletes what was seen of a call in the workspaces where a hard purge has ended its copies. */
+  /** Deletes what was seen of a call in the workspaces where a hard purge has ended the copies of all of its parts. */
   async #forgetSeen(name: string): Promise<void> {
     const key = CacheNames.seenIn(name);
     if (key === null) return;
     const { cache, purges } = this.#options;
     const seen = await cache.run((client) => client.hgetall(name));
-    const tags: readonly Tag[] = ['all', 'class:evaluation', `evaluation:${idIn('evaluation', key)}`];
+    const tags: readonly Tag[] = ['all', `evaluation:${idIn('evaluation', key)}`];
     const ended = Object.entries(seen).filter(([workspace, text]) => {
       const position = parseJson(seenSchema, text)?.position;
       return position !== undefined && isPurged(purges, { position, tags: [...tags, `workspace:${workspace}`] });

@@ -44,10 +44,17 @@ export class RedisSharedCache implements SharedCache {
     this.#assertUsable();
     // Sent before the look, on the same connection: it costs no time.
     const proven = this.#options.guard.prove();
-    const [looked] = await Promise.all([this.#look(look), proven]);
-    return looked.status === 'found' && looked.answer !== null
-      ? { ...looked, answer: this.#options.purges.fromShared(looked.answer) }
-      : looked;
+    const [looked, proof] = await Promise.allSettled([this.#look(look), proven]);
+    if (looked.status === 'rejected') throw looked.reason;
+    const { value } = looked;
+    if (proof.status === 'rejected') {
+      // No flight would know of the lease, and end it: it would be renewed for ever.
+      if (value.status === 'leased') await value.lease.release().catch(() => undefined);
+      throw proof.reason;
+    }
+    return value.status === 'found' && value.answer !== null
+      ? { ...value, answer: this.#options.purges.fromShared(value.answer) }
+      : value;
   }
 
   async #look(look: Look): Promise<Looked> {
