@@ -26,7 +26,7 @@ it('ends a lease that was granted while the state Redis could not be asked', asy
       [500, { do: 'redis-down', host: 0, forMs: 2500, lostMs: 0 }],
       [500, { do: 'redis-down', host: 1, forMs: 300, lostMs: 0 }],
       [2000, { do: 'read', slot: 0, key: 0, target: EVALUATION }],
-      [5900, { do: 'read', slot: 1, key: 0, target: EVALUATION }],
+      [4900, { do: 'read', slot: 1, key: 0, target: EVALUATION }],
     ),
   );
   expect(outcome.trace).toMatch(/g2 +request-3 gets ev_1#1/);

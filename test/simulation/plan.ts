@@ -49,7 +49,7 @@ export const KEYS: readonly { readonly workspaces: readonly string[]; readonly p
   { workspaces: [WORKSPACE_A, WORKSPACE_B], perMinute: null },
 ];
 
-export const MAIN_MS = 6000;
+export const MAIN_MS = 5000;
 
 /** One kind of trouble in the life of a fleet; a seed has some of them. */
 const TROUBLES = ['pauses', 'kills', 'clocks', 'store', 'late', 'cut', 'down', 'emptied', 'messages'] as const;
@@ -57,7 +57,7 @@ type Trouble = (typeof TROUBLES)[number];
 
 export function planOf(seed: number): Plan {
   const random = new SeededRandom(seed);
-  const gateways = random.pick(2, 2, 2, 3, 3, 4, 5);
+  const gateways = random.pick(2, 2, 2, 2, 3, 3, 3, 4, 5);
   const hasTwoRedis = random.next() < 0.4;
   const hosts = hasTwoRedis ? 1 : 0;
   // A quarter of all fleets have no trouble but their own concurrency.
