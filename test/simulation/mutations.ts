@@ -22,8 +22,8 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     about: 'a process completes whatever has become of its lease',
     edits: [
       {
-        file: 'cache/redis/leases.ts',
-        text: "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return {${LOST}} end",
+        file: 'cache/redis/call-scripts.ts',
+        text: `if redis.call('GET', KEYS[1]) ~= args.token then return '{"status":"lost"}' end`,
         instead: '',
       },
     ],

@@ -62,9 +62,20 @@ async function differences(sent: readonly (readonly string[])[]): Promise<readon
   });
 }
 
-/** Of an error only its code. */
+/** Of an error only its code; the members of JSON in their order, since Lua's tables have none. */
 function comparable(reply: string): string {
-  return reply.replaceAll(/^-(\w+)[^\r\n]*/gm, '-$1');
+  return reply.replaceAll(/^-(\w+)[^\r\n]*/gm, '-$1').replaceAll(/^\{.*\}$/gm, (text) => {
+    const value: unknown = JSON.parse(text);
+    return JSON.stringify(value, (_, part: unknown) => (isObject(part) ? inOrder(part) : part));
+  });
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function inOrder(value: object): object {
+  return Object.fromEntries(Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1)));
 }
 
 /** A script that goes over a table replies in an order that Lua does not promise. What it has changed shows later. */

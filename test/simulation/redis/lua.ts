@@ -209,7 +209,8 @@ export class LuaScripts {
   #toJson(index: number): unknown {
     const state = this.#state;
     const type = lua.lua_type(state, index);
-    if (type === lua.LUA_TNUMBER) return lua.lua_tonumber(state, index);
+    // With the 14 digits that cjson writes.
+    if (type === lua.LUA_TNUMBER) return Number(lua.lua_tonumber(state, index).toPrecision(14));
     if (type === lua.LUA_TSTRING) return Buffer.from(lua.lua_tostring(state, index) ?? []).toString();
     if (type === lua.LUA_TBOOLEAN) return lua.lua_toboolean(state, index);
     if (type !== lua.LUA_TTABLE) return null;
