@@ -10,8 +10,8 @@ import type { ResourceKind } from '../upstream/resources.ts';
 export interface Address {
   readonly key: string;
   /**
-   * Of a record, its workspace; of a list, the name of the set of workspaces that it was asked for; of a negative entry, the
-   * name of the set of its readers.
+   * The workspace of a record; the name of the set of workspaces that a list was asked for; the name of the set of readers of a
+   * negative entry.
    */
   readonly owner: string;
 }

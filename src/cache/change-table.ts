@@ -9,7 +9,7 @@ import type { Changed, Position, RecordChange, Snapshot } from '../journal/journ
 import { RECORD_KINDS } from '../upstream/resources.ts';
 import { type CacheRequest, recordRequest } from './request.ts';
 
-/** What one kind of a record of one workspace has gone through. Sequences are 0, and times null, for what has not been. */
+/** The changes of one kind of a record of one workspace. Sequences are 0, and times null, for what has not been. */
 export interface Mark {
   /** The sequence of the last change that is soft. */
   readonly soft: number;
@@ -36,7 +36,7 @@ export interface MarkOf {
   readonly mark: Mark;
 }
 
-/** What decides whether a copy is from before a change. */
+/** The part of a copy that decides whether it is from before a change. */
 export interface Dated {
   readonly position: Position;
   readonly requestedAtMs: number;

@@ -21,7 +21,7 @@ import { type CacheRequest, idIn, keysOfEvaluation, recordRequest } from './requ
 import type { SeenCalls, Sighting } from './seen-calls.ts';
 import type { LastSeenOf } from './shared-cache.ts';
 
-/** What the store says of a change. */
+/** A change as the store announces it. */
 export type AnnouncedChange = Omit<RecordChange, 'shown'>;
 
 /** The kinds that belong to an evaluation, itself first. */
@@ -37,7 +37,7 @@ export interface ChangesOptions {
   readonly onFailed: (operation: 'seen' | 'changes', error: unknown) => void;
 }
 
-/** What is known of the calls of a request, by address (`addressText`), as far as it was asked for. */
+/** The last sightings of the calls of a request, by address (`addressText`), as far as it was asked for. */
 type Known = ReadonlyMap<string, LastSeen | null>;
 
 /** Whose answer it is: of which request, for which readers. */
@@ -100,7 +100,7 @@ export class Changes {
   }
 
   /**
-   * What was seen last of the evaluation that is asked for: `lastSeen`, if the lease knows, else it is asked while the store is
+   * The last sightings of the evaluation that is asked for: `lastSeen`, if the lease knows, else it is asked while the store is
    * asked. Null for any other request.
    */
   lastSeenOf({ request, set }: Asked<unknown>, lastSeen: LastSeenOf | null): Promise<Known> | null {
@@ -217,7 +217,7 @@ export class Changes {
     }
   }
 
-  /** What the copy in memory shows: for a call that is not known otherwise. */
+  /** The copy in memory as a sighting: for a call that is not known otherwise. */
   #copied(address: Address): LastSeen | null {
     const copy = this.#options.memory.peek(address);
     if (copy === undefined || copy.entry.answer.kind === 'absent') return null;
@@ -234,8 +234,8 @@ export class Changes {
   }
 
   /**
-   * Those of evaluations whose id no copy, and no answer that was seen, has shown in that workspace. If Redis can't say so, all
-   * count as shown.
+   * The changes of evaluations whose id no copy, and no answer that was seen, has shown in that workspace. If Redis can't say
+   * so, all count as shown.
    */
   async #neverShown(changes: readonly AnnouncedChange[]): Promise<readonly AnnouncedChange[]> {
     const { memory, seenCalls, onFailed } = this.#options;

@@ -8,7 +8,7 @@ import type { EvaluationRecord } from '../domain/records.ts';
 import type { Position } from '../journal/journal.ts';
 import { type FetchStamp, isLater } from './entry.ts';
 
-/** What the last answer has shown of a call, in one workspace. */
+/** The last sighting of a call in one workspace: what the answer has shown. */
 export interface LastSeen {
   readonly digest: string;
   /** How many answers in a row have differed from the one before. */
@@ -23,7 +23,7 @@ export interface LastSeen {
 /** A call that differed in that many answers, one after the other, is unstable: its parts go by their times. */
 export const UNSTABLE_AFTER = 5;
 const LENGTH = 16;
-/** What has not changed is noted again after so long, so that it is not forgotten before its parts. */
+/** A call that has not changed is noted again after so long, so that it is not forgotten before its parts. */
 const NOTE_EVERY_MS = 3_600_000;
 
 /** A digest of the fields of both surfaces, without those that may differ at each read: avatar, share, addresses of links. */
@@ -38,7 +38,7 @@ export interface Judgement {
   /** Whether what was fetched before is out of date, and nobody has said so. */
   readonly isChanged: boolean;
   readonly isUnstable: boolean;
-  /** What is to be kept; null if that would be the same. */
+  /** The sighting that is to be kept; null if that would be the same. */
   readonly seen: LastSeen | null;
 }
 
@@ -55,7 +55,7 @@ export function judge(
   const differed = isSame ? 0 : known.differed + 1;
   const isUnstable = differed >= UNSTABLE_AFTER;
   const isAnnounced = isExplained(known, position, announced);
-  // What has changed while it was unstable has marked nothing.
+  // Changes of an unstable call have marked nothing.
   const isSettled = isSame && known.differed >= UNSTABLE_AFTER;
   const isChanged = isSettled || (!isSame && !isUnstable && !isAnnounced);
   // An older answer comes late: what the later one has shown stays.

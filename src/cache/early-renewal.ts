@@ -11,7 +11,7 @@ import type { StoreCalls } from './copies.ts';
 import type { CachedCopy } from './plan.ts';
 import type { TtlPolicy } from './ttl-policy.ts';
 
-/** What counts of a copy. */
+/** The part of a copy that decides. */
 interface ReadCopy extends Pick<CachedCopy, 'ttlMs'> {
   readonly stored: Pick<StoredEntry, 'entry' | 'kind'>;
 }

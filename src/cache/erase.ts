@@ -16,11 +16,11 @@ import { isPurged, type PurgeLog, type Tag, type Tagged, tagSchema } from './pur
 import type { ReadThrough } from './read-through.ts';
 import type { SharedCacheAdmin } from './shared-cache.ts';
 
-/** What a process is asked. `after`: the place of the purge in the log, once it is made; null before. */
+/** The question to a process. `after`: the place of the purge in the log, once it is made; null before. */
 export const erasureSchema = z.object({ tag: tagSchema, after: z.int().nullable() });
 export type Erasure = z.output<typeof erasureSchema>;
 
-/** What a process holds of it. */
+/** The copies of it that a process holds. */
 export const holdingSchema = z.object({
   /** Copies in memory, with all that was rendered and compressed of them. */
   copies: z.int(),
@@ -35,7 +35,7 @@ export type Holding = z.output<typeof holdingSchema>;
 export interface Fleet {
   /** Asks all; resolves with the answers by process, when all `expected` have answered or time is over. Never rejects. */
   ask(question: Erasure, expected: readonly string[], withinMs: number): Promise<ReadonlyMap<string, Holding>>;
-  /** Those that run, and those that vanished without a goodbye. `gone`: these are known to have ended. */
+  /** The processes that run, and those that vanished without a goodbye. `gone`: these are known to have ended. */
   known(gone: readonly string[]): Promise<readonly string[]>;
 }
 
@@ -54,7 +54,7 @@ export interface Receipt {
 const FLIGHTS_WITHIN_MS = 20_000;
 /** For the first answer. A process that gives none is not waited for again. */
 const COUNT_WITHIN_MS = 3000;
-/** What a process may need beyond the time of its flights to answer. */
+/** How long a process may take to answer, beyond the time of its flights. */
 const ANSWER_WITHIN_MS = 3000;
 /** For a purge that is in the journal already. */
 const BEHIND_FOR_MS = 2000;

@@ -361,7 +361,7 @@ export class Flights {
     }
   }
 
-  /** What is known for the set, or the answer of a call. Rejects as `join` does. */
+  /** The answer that is known for the set, or that of a call. Rejects as `join` does. */
   async #answerTo(task: FetchTask): Promise<StoredEntry> {
     const looked = await this.look(task);
     if (looked.kind === 'failed') throw looked.error;

@@ -54,7 +54,7 @@ export function backfill<T>(
   void attempt(events, 'backfill', () => shareBackfills(entries, { set, keyId: reader.keyId }, parts));
 }
 
-/** What the shared cache refuses, because it knows something newer, does not stay in memory either. */
+/** An answer that the shared cache refuses, because it knows something newer, does not stay in memory either. */
 async function shareBackfills(entries: readonly Backfill[], keptFor: KeptFor, parts: ReadThroughParts): Promise<void> {
   const { memory, sharedCache } = parts;
   const results = await sharedCache.backfill(entries, keptFor);

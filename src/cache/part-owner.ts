@@ -16,7 +16,7 @@ import type { FetchTask } from './store-call.ts';
  * asked (`ask`), by a flight of the same set. Rejects with the failure of that call: if the evaluation cannot be read either, that
  * is 500 for both.
  *
- * What remains: the first, cold read of a part that cannot be read takes longer for a foreign one than for none, by the
+ * The residue: the first, cold read of a part that cannot be read takes longer for a foreign one than for none, by the
  * time of its transfer and of the call for its evaluation, which is then known to be none of the readers'.
  */
 export async function isOfSet<T>(

@@ -352,7 +352,7 @@ export class PurgeLog {
     return this.#table;
   }
 
-  /** What has to be deleted from the shared cache: up to the last event by which copies there have ended that nobody can name. */
+  /** How far bytes have to be deleted from the shared cache: up to the last event by which copies ended that nobody can name. */
   get lastBroad(): number {
     return Math.max(this.#table.lastBroad, this.#restored);
   }

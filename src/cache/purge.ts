@@ -27,7 +27,7 @@ export interface PurgeResult extends Measured {
   readonly lists: WidenedLists | null;
   /** Whether the bytes are deleted already: what is left of them is deleted in the background. Null if none is. */
   readonly isDeleted: boolean | null;
-  /** What Redis refused, so that nothing was counted or deleted there; null if nothing. */
+  /** The refusal of Redis, so that nothing was counted or deleted there; null if nothing. */
   readonly problem: string | null;
 }
 
@@ -91,7 +91,7 @@ export async function purge(
   return { problem: null, ...counted, isComplete, tags, lists: widenedLists(alongside, lists), isDeleted };
 }
 
-/** What was counted, and the lists among it that the purge takes along. */
+/** The copies that were counted, and the lists among them that the purge takes along. */
 interface Counted extends Measured {
   readonly lists: { readonly entries: number; readonly workspaces: ReadonlySet<Tag> };
 }
@@ -119,7 +119,7 @@ async function count(
   return { ...measured, lists: { entries: takenAlong.length, workspaces } };
 }
 
-/** What Redis refused, word for word; null if it gave no answer. */
+/** The refusal of Redis, word for word; null if it gave no answer. */
 export function refusedText(error: unknown): string | null {
   const reply = replyText(error);
   return reply === null ? null : `Redis refuses: ${reply}`;

@@ -39,7 +39,7 @@ interface Read<T> {
   readonly startedMicros: number;
 }
 
-/** What a read has found so far, beside what memory has. */
+/** The answer that a read has found so far, beside the copy in memory. */
 interface Known<T> {
   readonly found: CachedCopy<T> | null;
   /** When the newest answer was requested that the reader has seen in the shared cache, Unix milliseconds; null for none. */
@@ -135,7 +135,7 @@ export class ReadThrough implements Cache {
     return { found: found?.copy ?? null, seenAtMs: found?.seenAtMs ?? 0 };
   }
 
-  /** What was found may be in memory by now. */
+  /** The answer that was found may be in memory by now. */
   #newest<T>(read: Read<T>, local: CachedCopy<T> | null, found: CachedCopy<T> | null): CachedCopy<T> | null {
     if (found === null) return local;
     const now = assess(read, found.stored, found.tier, this.#options);
@@ -193,7 +193,7 @@ export class ReadThrough implements Cache {
     );
   }
 
-  /** What was found for the set of a flight, which may be another than the reader's. */
+  /** The answer that was found for the set of a flight, which may be another than the reader's. */
   #knownBy<T>(miss: Miss<T>, found: CachedCopy<T>, seenAtMs: number): Known<T> {
     return isFor(found.stored, miss.set) ? { found, seenAtMs } : NOTHING_KNOWN;
   }

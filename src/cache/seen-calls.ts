@@ -1,4 +1,4 @@
-/** What the last answers have shown of each call, by workspace: in the process, or in Redis for all processes. */
+/** The last sighting of each call, by workspace: in the process, or in Redis for all processes. */
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../shares/at-most.ts';
 import { type Address, addressText } from './address.ts';

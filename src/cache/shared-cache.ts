@@ -31,12 +31,12 @@ export interface Completion {
   readonly ended: readonly string[];
 }
 
-/** What was last seen of a call, by workspace, as far as anything was. */
+/** The last sighting of a call per workspace; a workspace without one is left out. */
 export type LastSeenOf = ReadonlyMap<string, LastSeen>;
 
 /** The right to ask the store for one key and one set of workspaces. It is renewed until it ends, and lapses if the process does. */
 export interface Lease {
-  /** What was last seen of the evaluation that is asked for. Null for other kinds, and if the lease does not know. */
+  /** The last sightings of the evaluation that is asked for. Null for other kinds, and if the lease does not know. */
   readonly lastSeen: LastSeenOf | null;
   /**
    * Files the answer, a copy or a negative entry, ends the older copies of the set that it speaks against, notes what it has
@@ -55,7 +55,7 @@ export interface KeptFor {
   readonly keyId: string | undefined;
 }
 
-/** What is looked for: all that there is for readers of that set. */
+/** The subject of a look: all answers that there are for readers of that set. */
 export interface Look extends Pick<CacheRequest<unknown>, 'kind' | 'key'>, KeptFor {
   /**
    * When the newest answer was requested that the process has seen, Unix milliseconds: only newer ones are found. Null if it
@@ -87,7 +87,7 @@ export interface Following {
   close(): void;
 }
 
-/** What became of a backfill: whether it was too late to be kept, and the workspaces whose copies it has ended. */
+/** The end of a backfill: whether it was too late to be kept, and the workspaces whose copies it has ended. */
 export interface Backfilled extends Pick<Completion, 'ended'> {
   readonly isTooLate: boolean;
 }
@@ -117,7 +117,7 @@ export interface KeptCopy {
   readonly keptForMs: number | null;
 }
 
-/** What a tier holds of a key, for operators: the copies of all owners, and the negative entry of one set. */
+/** All copies of a key in one tier, for operators: the copies of all owners, and the negative entry of one set. */
 export interface Inspected {
   readonly copies: readonly KeptCopy[];
   readonly negative: KeptCopy | null;

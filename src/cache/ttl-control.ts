@@ -121,7 +121,7 @@ export class TtlControl {
   }
 }
 
-/** What another release knows and this one doesn't is left out. */
+/** Leaves out the TTLs that another release knows and this one doesn't. */
 function readOverrides(overrides: readonly TimeOverride[]): readonly TtlOverride[] {
   return overrides.flatMap(({ name, ms, untilMs }) => {
     const known = TTL_NAMES.find((one) => one === name);

@@ -121,7 +121,7 @@ export interface BridgeOptions {
   readonly timers: Timers;
 }
 
-/** What 0.3 has, and how far both agree. */
+/** The state of 0.3, and how far both agree. */
 interface Both {
   readonly history: string;
   readonly sequence: number;

@@ -72,7 +72,7 @@ export interface RecordChange {
   readonly previousWorkspace: string | null;
   /** By kind: the validators that the store has now, as far as it has named them. */
   readonly etags: Readonly<Record<string, string>>;
-  /** What the answer has shown; null for a change that was announced. */
+  /** The sighting in the answer; null for a change that was announced. */
   readonly shown: { readonly digest: string; readonly requestedAtMs: number } | null;
 }
 
@@ -110,7 +110,7 @@ export interface LastPurge {
   readonly hard: number;
 }
 
-/** What all events up to a position have left. */
+/** All that the events up to a position have left. */
 export interface Snapshot {
   /**
    * Why the process could not go on from its own position:
@@ -148,8 +148,8 @@ export interface Journal {
   /** Whether it was ever read. Before that nothing that is shared can be judged. */
   readonly isJoined: boolean;
   /**
-   * Whether it is proven that nothing was missed for the last `PROOF_HOLDS_MS`. Asked before each use of a copy, so a process that was
-   * held up finds out that it was.
+   * Whether it is proven that nothing was missed for the last `PROOF_HOLDS_MS`. Asked before each use of a copy, so a process
+   * that was held up finds out that it was.
    */
   isProven(): boolean;
   /**

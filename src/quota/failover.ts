@@ -232,7 +232,7 @@ class Partition implements QuotaLimiter {
     } finally {
       this.#merging.delete(quotaId);
     }
-    // What was admitted while that merge waited for Redis is in none yet.
+    // Requests that were admitted while that merge waited for Redis are in none yet.
     if (!this.#isDegraded && this.#local.hasUnsynced(quotaId)) await this.#sync(quotaId);
   }
 

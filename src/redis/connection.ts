@@ -68,7 +68,7 @@ export class RedisLink extends ConnectionHealth<Connection> {
   readonly #timeoutListeners = new Set<() => void>();
   readonly #emitter = new EventEmitter<{ change: []; switch: [] }>().setMaxListeners(0);
   readonly #blocking = new Map<BlockingConnection, { readonly name: string; readonly timeoutMs: number }>();
-  /** What the connections were opened with, or those that are to take their place. */
+  /** The settings that the connections were opened with, or those that are to take their place. */
   #opening: Opening;
   #sentinels: SentinelWatch;
   /** To take the place of the connection once it answers. */
@@ -181,7 +181,7 @@ export class RedisLink extends ConnectionHealth<Connection> {
     return this.#next?.downReason ?? null;
   }
 
-  /** What Redis refuses of all that a gateway needs, whether it answers otherwise or not; null if nothing. */
+  /** The refusal of Redis to do something that a gateway needs, whether it answers otherwise or not; null if nothing. */
   get refusal(): Refusal | null {
     // A connection that was lost without a word says nothing new.
     const isNews = !this.isUp() && !(this.downReason instanceof ConnectionLostError);
@@ -198,7 +198,7 @@ export class RedisLink extends ConnectionHealth<Connection> {
     return this.isUp() && this.#trial.isPassed(this.connection);
   }
 
-  /** What was asked of that bucket failed: nothing more is until a probe has ended. */
+  /** A command for that bucket failed: nothing more is until a probe has ended. */
   suspect(bucket: number): void {
     if (this.kind !== 'cluster') return;
     this.#silent = new Set([...this.#silent, bucket]);
@@ -314,7 +314,7 @@ export class RedisLink extends ConnectionHealth<Connection> {
       }
       const reason = reasonOf(error);
       report(replyCode(error) === null ? 'lost' : 'refused');
-      // What is about one value is no refusal of others.
+      // The refusal of one value is no refusal of others.
       if (!this.values.learn(largestBytes, reason)) this.#noteRefusal(reason);
       throw reason;
     }

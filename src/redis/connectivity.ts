@@ -1,5 +1,5 @@
 /**
- * What a process can know of what others change in a Redis. News that do not arrive are one thing if Redis answers: other
+ * How much a process can know of changes by others in a Redis. News that do not arrive are one thing if Redis answers: other
  * processes go on, and this one misses what they do; and another if Redis does not: then nobody can change anything.
  */
 import type { Timers } from '../time/timers.ts';

@@ -155,7 +155,7 @@ export class ConnectionHealth<C extends FollowedConnection = FollowedConnection>
     this.#probeLater();
     const isFollowed = (): boolean => this.#isFollowed(connection);
     let wasReady = client.status === 'ready';
-    /** What Redis said while it refused this connection: more than that writing to it failed. */
+    /** The reply of Redis while it refused this connection: more than that writing to it failed. */
     let refusal: Error | null = null;
     const note = (error: Error): void => {
       if (!isFollowed()) return;

@@ -14,7 +14,7 @@ import { HandshakeError, NotSentError, replyCode, replyText } from './errors.ts'
 export interface Refusal {
   readonly code: string;
   readonly kind: 'full' | 'read-only' | 'forbidden' | 'away';
-  /** What is said of Redis, after its name: with its reply word for word, and what to do about it. */
+  /** The sentence about Redis, after its name: with its reply word for word, and what to do about it. */
   readonly finding: string;
   /** The reply word for word. */
   readonly reply: string;
@@ -29,7 +29,7 @@ export interface Refusing {
   readonly kind: RedisAddress['kind'];
 }
 
-/** What the user of a gateway has to be granted, as rules of Redis's access control lists. */
+/** The grants that the user of a gateway needs, as rules of Redis's access control lists. */
 export const RIGHTS = '~evalgate:* &evalgate:* +@all -@dangerous +info';
 
 type Known = Pick<Refusal, 'kind' | 'finding'>;
@@ -77,7 +77,7 @@ const OF_DATA: ReadonlySet<string> = new Set([OF_ONE_NAME, 'WRONGTYPE', 'BUSYGRO
 const OF_SENDING: ReadonlySet<string> = new Set(['NOSCRIPT', 'UNBLOCKED', 'EXECABORT']);
 
 /**
- * What Redis refuses, also if that is only why a later command was not sent. Null for any other error, and for an error
+ * The refusal of Redis, also if that is only why a later command was not sent. Null for any other error, and for an error
  * reply that is about the data of one name, or belongs to how commands are sent.
  */
 export function refusalOf(error: unknown, redis: Refusing): Refusal | null {

@@ -49,7 +49,7 @@ export function runScript(
   return redis.run((client) => runOn(client, script, call, variant), largestOf(call.args));
 }
 
-/** Of a script that returns JSON, checked. Throws a ZodError, or a SyntaxError. */
+/** The reply of a script that returns JSON, checked. Throws a ZodError, or a SyntaxError. */
 export function parseReply<S extends z.ZodType>(schema: S, reply: unknown): z.output<S> {
   return schema.parse(JSON.parse(String(reply)));
 }

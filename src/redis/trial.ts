@@ -1,5 +1,5 @@
 /**
- * What a gateway needs of a Redis, tried out on a name of its own: each command that it sends, by a script as most are sent.
+ * Tries out all that a gateway needs of a Redis, on a name of its own: each command that it sends, by a script as most are sent.
  * An access control list is checked command by command also within a script, so a gateway that only saw its connection stand
  * would serve without limits, or without messages.
  */
@@ -103,7 +103,7 @@ export class Trial {
   readonly #id = randomUUID();
   /** The connections on which all is done that a gateway needs, with when that was tried. */
   readonly #passedAtMs = new WeakMap<Connection, number>();
-  /** What Redis refused last, and when; null once it does it. */
+  /** The last refusal of Redis, and when it came; null once Redis does it. */
   #refused: { readonly error: Error; readonly atMs: number } | null = null;
 
   /** `onChange` is called when what is refused may have changed. */
@@ -156,7 +156,7 @@ export class Trial {
       }
     } catch (error) {
       this.#passedAtMs.delete(connection);
-      // What the trial itself finds is over as soon as it finds it no more.
+      // A refusal that the trial itself finds is over as soon as it finds it no more.
       if (this.#refused !== null) this.#refused = { ...this.#refused, atMs: Number.NEGATIVE_INFINITY };
       const refusal = refusalOf(error, this.#redis);
       if (!(error instanceof Error) || (refusal?.kind !== 'full' && refusal?.kind !== 'read-only')) throw error;

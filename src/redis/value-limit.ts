@@ -8,7 +8,7 @@ import type { RedisServer } from './open-connection.ts';
 
 /** No Redis can be set to take less. */
 const LEAST_LIMIT_BYTES = 1024 * 1024;
-/** What is sent around a value, when it counts against the limit of all that a client sends. */
+/** The bytes that are sent around a value, when it counts against the limit of all that a client sends. */
 const COMMAND_BYTES = 64 * 1024;
 /** A connection can be lost for another reason: then larger values are tried again. */
 const LEARNED_FOR_MS = 10 * 60_000;

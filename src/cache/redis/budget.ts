@@ -78,7 +78,7 @@ const NEWEST_IF_OTHER = 0.7;
 const OTHER = 1 / 3;
 /** The most for what was seen of calls (redis-seen-calls.ts), whose copies may be gone long before. */
 const MOST_FOR_SEEN = 0.1;
-/** What lies beside a copy's own bytes: its name, the list of its owners, Redis's structures. */
+/** The bytes beside a copy's own: its name, the list of its owners, Redis's structures. */
 const OVERHEAD_BYTES = 400;
 
 /** KEYS: entry; of a copy, its key's owners. ARGV: its owner, 1 if only a copy that was never read alone is meant. */
@@ -338,7 +338,7 @@ function limitIn(info: string): { readonly usedBytes: number; readonly maxBytes:
   return usedBytes === null || maxBytes === null || maxBytes === 0 ? null : { usedBytes, maxBytes };
 }
 
-/** What all servers hold, if their other names are like those that were drawn. */
+/** The bytes that all servers hold, if their other names are like those that were drawn. */
 function estimateOf(samples: readonly Sample[]): Estimate {
   const byHolder = new Map<string, number>();
   let [all, backfilled, seen] = [0, 0, 0];

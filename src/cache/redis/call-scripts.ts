@@ -128,7 +128,7 @@ return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 export interface CompletionArgs {
   readonly token: string;
   readonly channel: string;
-  /** What is published if the answer is filed, and if it is not: then the others must not drop their copies for it. */
+  /** Published if the answer is filed, and if it is not: then the others must not drop their copies for it. */
   readonly messages: { readonly filed: string; readonly unfiled: string };
   /** Whether the answer is filed; `replace`: only in the place of another copy. */
   readonly filing: 'always' | 'replace' | 'never';
@@ -140,7 +140,7 @@ export interface CompletionArgs {
   readonly lateMs: number;
   /** Who brings it. */
   readonly by: string;
-  /** What the answer has shown of the call, if that is to be noted. */
+  /** The sighting of the call in the answer, if it is to be noted. */
   readonly sighting: SeenNote | undefined;
 }
 

@@ -31,7 +31,7 @@ export class UndecryptableError extends Error {
   }
 }
 
-/** What is authenticated with a body. */
+/** All that is authenticated with a body. */
 interface Envelope {
   /** The entry's name in Redis. */
   readonly name: string;

@@ -66,10 +66,10 @@ type AbsentMeta = Extract<Meta['answer'], { kind: 'absent' }>;
 
 /** A list of all workspaces of a key, with its tags, has some 15 kB. */
 const MAX_META_BYTES = 64 * 1024;
-/** What is kept of an answer is hardly longer than the answer, unless it is of numbers such as 1e20. */
+/** The stored form of an answer is hardly longer than the answer, unless it is of numbers such as 1e20. */
 const MAX_GROWTH = 2;
 
-/** What scripts write of an entry. They read the two times and `position` of `meta`. */
+/** An entry as scripts write it. They read the two times and `position` of `meta`. */
 export interface EncodedEntry {
   readonly meta: string;
   readonly body: Buffer;
@@ -100,7 +100,7 @@ export interface Retention {
  */
 export function retentionOf({ ttl, set, afterwards }: TtlState): Retention {
   const ends = Object.values(set).filter((endMs) => endMs !== null);
-  // Those that are set for a while may end one after the other, so each name counts with the longer of its two.
+  // TTLs that are set for a while may end one after the other, so each name counts with the longer of its two.
   const longest = TTL_NAMES.map((name) => Math.max(ttl[name], afterwards[name]));
   return {
     lastingMs: keptMs(TTL_NAMES.map((name) => afterwards[name])),
@@ -132,7 +132,7 @@ export interface EntryFormatOptions {
   readonly ttl: Pick<TtlPolicy, 'stateOf'>;
   /** The longest answer of the store that is accepted (`upstream.maxResponse`). */
   readonly maxAnswerBytes: number;
-  /** Called for something in the place of an entry that can't be read: it counts as none. If no key can, with an UndecryptableError. */
+  /** Called for something that can't be read and so counts as no entry; with an UndecryptableError if no key can read it. */
   readonly onBroken: (error: Error) => void;
 }
 
@@ -345,7 +345,7 @@ local function isLater(atMs, thanMs)
 end
 `;
 
-/** What stands in the hash of a key's owners for one with a copy; else when the fetch began whose answer ended its copies. */
+/** In the hash of a key's owners: there is a copy. For any other owner it holds when the fetch began that ended its copies. */
 export const HAS_COPY = 'copy';
 
 /** The name of an entry; of a copy, also that of its key's owners. */

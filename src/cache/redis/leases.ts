@@ -127,7 +127,7 @@ export class RedisLease implements Lease {
     await this.#endWithoutAnswer(undefined);
   }
 
-  /** What is to be stored, and the arguments that say so. */
+  /** The arguments of `COMPLETE`, and the copy that the budget counts. */
   async #completion(answer: StoredEntry, { place, owners, note }: Filing) {
     const { key, set, holder, token } = this.#call;
     const { cache, entries, channel, budget } = this.#options;

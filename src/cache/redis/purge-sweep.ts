@@ -1,5 +1,5 @@
 /**
- * What follows hard purges in the background, in one process of all: the bytes of what they have ended are deleted from the
+ * The background work after hard purges, in one process of all: the bytes of the copies that they have ended are deleted from the
  * cache Redis, and purges of evaluations leave the log (C6: known keys are deleted, so that the log stays short).
  *
  * A process that ends in between is followed by another, which begins its pass anew; two at once do the same twice.
@@ -68,7 +68,7 @@ export class PurgeSweep {
         await this.#forget(oldEnough);
         await this.#sweep();
       } catch (error) {
-        // What is left is tried again at the next tick.
+        // The rest is tried again at the next tick.
         onFailed(error);
       }
     }
@@ -109,7 +109,7 @@ export class PurgeSweep {
       await Promise.all(marks.slice(i, i + BATCH).map((one) => this.#mark(one)));
     }
     if (isToDrop) this.#droppedAtMs = nowMs;
-    // What is deleted must not come back unnoticed once nobody remembers the purge.
+    // A deleted copy must not come back unnoticed once nobody remembers the purge.
     const endings = await copies.addEnding();
     if (purges.position.history === history) await purges.forget(upTo, endings);
   }

@@ -1,5 +1,5 @@
 /**
- * What the last answers have shown of each call, for all processes: beside the copies of its evaluation a hash, by workspace.
+ * The last sighting of each call, for all processes: beside the copies of its evaluation a hash, by workspace.
  * It is kept as long as the longest of the call's parts. If Redis evicts it, or there is no room for it, a change that no
  * process has a copy from before of goes unnoticed.
  */
@@ -23,7 +23,7 @@ export const seenSchema = z.object({
   announced: z.int().nonnegative(),
 }) satisfies z.ZodType<LastSeen>;
 
-/** What an answer has shown of a call, as scripts note it. */
+/** The sighting of a call, as scripts note it. */
 export interface SeenNote {
   readonly workspace: string;
   /** As JSON. */
@@ -75,7 +75,7 @@ return found
 );
 const fieldsSchema = z.array(z.string().nullable());
 
-/** What one takes in Redis, its name included. */
+/** The bytes of one sighting in Redis, its name included. */
 const ADDED_BYTES = 500;
 const PARTS = ['transcript', 'scorecard', 'dealInsights'] as const;
 

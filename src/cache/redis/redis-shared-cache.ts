@@ -20,7 +20,7 @@ import { lastSeenIn } from './redis-seen-calls.ts';
 import type { RollbackGuard } from './rollback-guard.ts';
 
 export interface RedisSharedCacheOptions {
-  /** What every lease needs. */
+  /** The parts that every lease needs. */
   readonly leases: LeaseOptions;
   /** Until it was read once, nothing that is shared can be judged, nor anything added to it. */
   readonly purges: Pick<PurgeLog, 'isKnown' | 'forgotten' | 'fromShared'>;
