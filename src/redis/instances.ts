@@ -228,7 +228,7 @@ export class Instances {
     }
   }
 
-  /** Redis read its clock between the two times of ours: within them nothing is known. */
+  /** C9: Redis judges the skew between processes. It read its clock between the two times of ours: within them nothing is known. */
   #compareClocks(redisMs: number, sentAtMs: number, receivedAtMs: number): void {
     const aheadMs = sentAtMs > redisMs ? sentAtMs - redisMs : Math.min(0, receivedAtMs - redisMs);
     const clockAheadMs = Math.abs(aheadMs) > CLOCK_TOLERANCE_MS ? Math.round(aheadMs / 1000) * 1000 : 0;
