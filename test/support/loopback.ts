@@ -1,15 +1,15 @@
-/** Starting and stopping a server on a free loopback port, with every connection it ever had. */
+/** Starting and stopping a server on a free port, of loopback unless another is wanted, with every connection it ever had. */
 import type { Server, Socket } from 'node:net';
 
 export interface RunningServer {
-  /** `http://127.0.0.1:<port>`, without a trailing slash. */
+  /** `http://<host>:<port>`, without a trailing slash. */
   readonly url: string;
   readonly port: number;
   /** Destroys all connections and frees the port. */
   close(): Promise<void>;
 }
 
-export async function listenOnLoopback(server: Server): Promise<RunningServer> {
+export async function listenOnLoopback(server: Server, host = '127.0.0.1'): Promise<RunningServer> {
   const open = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     open.add(socket);
@@ -19,12 +19,12 @@ export async function listenOnLoopback(server: Server): Promise<RunningServer> {
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(0, '127.0.0.1', resolve);
+    server.listen(0, host, resolve);
   });
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('The server has no TCP address.');
   return {
-    url: `http://127.0.0.1:${address.port}`,
+    url: `http://${host}:${address.port}`,
     port: address.port,
     close: async () => {
       const closed = new Promise<void>((resolve) => {

@@ -43,6 +43,8 @@ export interface ProcessOptions {
   readonly onLine?: (line: string) => void;
   /** The launcher, if it is that of another checkout. */
   readonly program?: string;
+  /** The prefix of its command, if it is to run on a host of a test's own network. */
+  readonly through?: readonly string[];
 }
 
 /** What is left in a process after a full collection. */
@@ -95,16 +97,17 @@ export class GatewayProcess {
     isProbed = false,
     onLine,
     program = PROGRAM,
+    through = [],
   }: ProcessOptions = {}) {
     const hasProbe = isProbed || clockOffsetMs !== 0;
-    const child = spawn(
-      process.execPath,
-      [...(hasProbe ? ['--import', PROBE] : []), program, 'serve', '--demo', '--json'],
-      {
-        env: { ...process.env, PORT: '0', ADMIN_PORT: '0', CLOCK_OFFSET_MS: String(clockOffsetMs), ...env },
-        stdio: ['ignore', 'pipe', 'pipe', hasProbe ? 'pipe' : 'ignore'],
-      },
-    );
+    // With its option given, the launcher need not replace itself, which would close the probe's descriptor.
+    const options = ['--disable-sigusr1', ...(hasProbe ? ['--import', PROBE] : [])];
+    const command = [process.execPath, ...options, program, 'serve', '--demo', '--json'];
+    const [file = '', ...args] = [...through, ...command];
+    const child = spawn(file, args, {
+      env: { ...process.env, PORT: '0', ADMIN_PORT: '0', CLOCK_OFFSET_MS: String(clockOffsetMs), ...env },
+      stdio: ['ignore', 'pipe', 'pipe', hasProbe ? 'pipe' : 'ignore'],
+    });
     const killNow = (): void => void child.kill('SIGKILL');
     process.once('exit', killNow);
     child.once('exit', () => process.off('exit', killNow));

@@ -29,17 +29,20 @@ export class TcpProxy {
     server.on('connection', (client: Socket) => this.#accept(client));
   }
 
-  /** `target` is any address with a host and a port: `redis://127.0.0.1:6379`, `http://127.0.0.1:8080`. */
-  static async start(target: string): Promise<TcpProxy> {
+  /**
+   * `target` is any address with a host and a port: `redis://127.0.0.1:6379`, `http://127.0.0.1:8080`. The proxy listens at
+   * `host`.
+   */
+  static async start(target: string, host = '127.0.0.1'): Promise<TcpProxy> {
     // Half-closed connections are passed on as such.
     const server = createServer({ allowHalfOpen: true, noDelay: true });
-    return new TcpProxy(new URL(target), server, await listenOnLoopback(server));
+    return new TcpProxy(new URL(target), server, await listenOnLoopback(server, host));
   }
 
   /** The target's address with the proxy in its place. */
   get url(): string {
-    const address = { hostname: '127.0.0.1', port: String(this.#running.port) };
-    return Object.assign(new URL(this.#target), address).href.replace(/\/$/, '');
+    const { hostname, port } = new URL(this.#running.url);
+    return Object.assign(new URL(this.#target), { hostname, port }).href.replace(/\/$/, '');
   }
 
   /** Takes everything back, but for refusing. Bytes that were swallowed stay lost. */
@@ -103,7 +106,7 @@ export class TcpProxy {
   }
 
   async listen(): Promise<void> {
-    this.#server.listen(this.#running.port, '127.0.0.1');
+    this.#server.listen(this.#running.port, new URL(this.#running.url).hostname);
     await once(this.#server, 'listening');
   }
 

@@ -31,6 +31,7 @@ export function openContainerHost(image: string, ports: readonly number[]): Serv
   };
   let network: Promise<string> | undefined;
   return {
+    address: '127.0.0.1',
     launch: async (setup) => {
       if (ports.length === 1) return controlOf(await run(setup, ports), setup.port);
       network ??= run({ port: 6379, config: [] }, ports).then(({ id }) => `container:${id}`);

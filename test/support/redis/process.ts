@@ -12,17 +12,27 @@ export interface ServerProgram {
   readonly env: Readonly<Record<string, string>>;
 }
 
+/** Where a server runs that is not just a process of this machine: a host of a test's own network. */
+export interface ServerPlace {
+  readonly address: string;
+  /** The prefix of its command. */
+  readonly through: readonly string[];
+}
+
+const HERE: ServerPlace = { address: '127.0.0.1', through: [] };
+
 const running = new Set<ChildProcess>();
 process.once('exit', () => running.forEach((child) => child.kill('SIGKILL')));
 
-export function openProcessHost(program: ServerProgram): ServerHost {
+export function openProcessHost(program: ServerProgram, place: ServerPlace = HERE): ServerHost {
   const controls: ServerControl[] = [];
   return {
+    address: place.address,
     launch: async (setup) => {
       const directory = await mkdtemp(join(tmpdir(), 'evalgate-redis-'));
-      const lines = [`port ${setup.port}`, 'bind 127.0.0.1', ...setup.config];
+      const lines = [`port ${setup.port}`, `bind ${place.address}`, 'protected-mode no', ...setup.config];
       await writeFile(join(directory, 'redis.conf'), lines.join('\n'));
-      const control = controlOf(program, setup, directory);
+      const control = controlOf(program, place, { ...setup, directory });
       controls.push(control);
       await control.start();
       return control;
@@ -31,7 +41,11 @@ export function openProcessHost(program: ServerProgram): ServerHost {
   };
 }
 
-function controlOf(program: ServerProgram, { port, isSentinel }: ServerSetup, directory: string): ServerControl {
+function controlOf(
+  program: ServerProgram,
+  place: ServerPlace,
+  { port, isSentinel, directory }: ServerSetup & { readonly directory: string },
+): ServerControl {
   let child: ChildProcess | null = null;
   const kill = async (): Promise<void> => {
     const ending = child;
@@ -42,9 +56,9 @@ function controlOf(program: ServerProgram, { port, isSentinel }: ServerSetup, di
   };
   return {
     start: async () => {
-      child = await spawnIn(directory, program, isSentinel === true);
+      child = await spawnIn(directory, { program, place, isSentinel: isSentinel === true });
       running.add(child);
-      const answering = connectWhenUp(`redis://127.0.0.1:${port}`);
+      const answering = connectWhenUp(`redis://${place.address}:${port}`);
       const client = await Promise.race([answering, once(child, 'exit').then(() => null)]);
       if (client === null) {
         answering.then((late) => late.disconnect()).catch(() => undefined);
@@ -65,12 +79,20 @@ function controlOf(program: ServerProgram, { port, isSentinel }: ServerSetup, di
   };
 }
 
-async function spawnIn(directory: string, { path, env }: ServerProgram, isSentinel: boolean): Promise<ChildProcess> {
+interface Spawned {
+  readonly program: ServerProgram;
+  readonly place: ServerPlace;
+  readonly isSentinel: boolean;
+}
+
+async function spawnIn(directory: string, { program, place, isSentinel }: Spawned): Promise<ChildProcess> {
   const log = await open(join(directory, 'log'), 'w');
   try {
-    return spawn(path, isSentinel ? ['redis.conf', '--sentinel'] : ['redis.conf'], {
+    const options = isSentinel ? ['--sentinel'] : [];
+    const [file = '', ...args] = [...place.through, program.path, 'redis.conf', ...options];
+    return spawn(file, args, {
       cwd: directory,
-      env: { ...process.env, ...env },
+      env: { ...process.env, ...program.env },
       stdio: ['ignore', log.fd, log.fd],
     });
   } finally {

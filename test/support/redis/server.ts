@@ -29,8 +29,9 @@ export interface ServerControl {
   remove(): Promise<void>;
 }
 
-/** Where servers run that reach one another at 127.0.0.1, as the test reaches them. */
+/** Where servers run that reach one another at its address, as the test reaches them. */
 export interface ServerHost {
+  readonly address: string;
   launch(setup: ServerSetup): Promise<ServerControl>;
   close(): Promise<void>;
 }
@@ -99,7 +100,7 @@ export async function launchRedis(host: ServerHost, port: number, options: Serve
   const { isDurable = false, config = [] } = options;
   const durability = isDurable ? ['appendonly yes', 'appendfsync no'] : ['appendonly no'];
   const control = await host.launch({ port, config: ['save ""', ...durability, ...config] });
-  const url = `redis://127.0.0.1:${port}`;
+  const url = `redis://${host.address}:${port}`;
   return {
     url,
     servers: [url],
