@@ -1,4 +1,8 @@
-/** Flights by themselves: several processes over one shared cache, each step in the hands of the test. */
+/**
+ * Flights by themselves: several processes over one shared cache, each step in the hands of the test. The chapters follow a
+ * call from its readers to its end: who shares it (C10), who must notice nothing of it (K7a), what its answer means for the
+ * copies of others (C4), what if its leader, the store, its readers or Redis fail it, and what operators see of it.
+ */
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { workspaceSetOf } from '../../../src/cache/address.ts';
@@ -141,6 +145,13 @@ describe('C10: how many calls', () => {
     await world.purges.purge(['all'], 'hard');
     await readAll([here, aReader(A)], [here, aReader(A, B)]);
     expect(world.calls).toHaveLength(5);
+  });
+
+  test('a copy that came into memory since the reader looked is served without a lease', async () => {
+    await fill(here, A);
+    const asked = here.shared.asked.length;
+    expect((await here.flights.join(aTask(A), null).result).from).toBe('memory');
+    expect(here.shared.asked).toHaveLength(asked);
   });
 });
 
@@ -375,6 +386,14 @@ describe('C4: nothing outlives what the store says', () => {
     await world.calls[1]?.found(B, 'Moved');
     await world.calls[2]?.absent();
     expect(whats(await readAll([here, aReader(A)], [there, aReader(A)]))).toEqual(['Old', 'Old']);
+  });
+
+  test('absence is remembered for its time', async () => {
+    await readAll([here, aReader(B)]);
+    await world.calls[0]?.absent();
+    await world.time.advance(NOT_FOUND_MS);
+    await readAll([here, aReader(B)]);
+    expect(world.calls).toHaveLength(2);
   });
 });
 
@@ -882,39 +901,41 @@ class OverWait extends RedisWait {
   }
 }
 
-test('R6: a reader that may not wait for Redis any more is answered by a call of its own', async () => {
-  await fill(here, A);
-  const [seen] = await readAll([there, { ...aReader(A), redisWait: new OverWait(0) }]);
-  expect(world.calls).toHaveLength(2);
-  await world.calls[1]?.found(A, 'New');
-  expect(seen).toMatchObject({ what: 'New', outcome: 'miss' });
-});
+describe('R6: readers who may not wait for Redis any more', () => {
+  test('a reader that may not wait for Redis any more is answered by a call of its own', async () => {
+    await fill(here, A);
+    const [seen] = await readAll([there, { ...aReader(A), redisWait: new OverWait(0) }]);
+    expect(world.calls).toHaveLength(2);
+    await world.calls[1]?.found(A, 'New');
+    expect(seen).toMatchObject({ what: 'New', outcome: 'miss' });
+  });
 
-test('R6: what Redis refuses after its reader gave up on Redis does not stay in memory', async () => {
-  const redisWait = new RedisWait(250);
-  const [late] = await readAll([here, { ...aReader(A), redisWait }]);
-  here.shared.isPaused = true;
-  await world.time.advance(LEASE_MS + 1);
-  await readAll([there, aReader(A)]);
-  await world.calls[1]?.found(A, 'Newer');
-  vi.spyOn(redisWait, 'within').mockRejectedValue(new RedisTimeoutError(0));
-  await world.calls[0]?.found(A, 'Older');
-  expect(late?.what).toBe('Older');
-  expect(copyIn(here, A)).toBeUndefined();
-  here.shared.isPaused = false;
-  expect(whats(await readAll([here, aReader(A)]))).toEqual(['Newer']);
-});
+  test('what Redis refuses after its reader gave up on Redis does not stay in memory', async () => {
+    const redisWait = new RedisWait(250);
+    const [late] = await readAll([here, { ...aReader(A), redisWait }]);
+    here.shared.isPaused = true;
+    await world.time.advance(LEASE_MS + 1);
+    await readAll([there, aReader(A)]);
+    await world.calls[1]?.found(A, 'Newer');
+    vi.spyOn(redisWait, 'within').mockRejectedValue(new RedisTimeoutError(0));
+    await world.calls[0]?.found(A, 'Older');
+    expect(late?.what).toBe('Older');
+    expect(copyIn(here, A)).toBeUndefined();
+    here.shared.isPaused = false;
+    expect(whats(await readAll([here, aReader(A)]))).toEqual(['Newer']);
+  });
 
-test('R6: a refresh that nobody waits for is not bound by how long its reader may wait for Redis', async () => {
-  await fill(here, A);
-  await world.time.advance(STALE_MS);
-  here.shared.looks = [];
-  await readAll([here, { ...aReader(A), redisWait: new OverWait(0) }]);
-  expect(world.calls).toHaveLength(1);
-  for (const { go } of here.shared.looks) go();
-  await world.settle();
-  await world.calls[1]?.found(A, 'New');
-  expect(whats(await readAll([there, aReader(A)]))).toEqual(['New']);
+  test('a refresh that nobody waits for is not bound by how long its reader may wait for Redis', async () => {
+    await fill(here, A);
+    await world.time.advance(STALE_MS);
+    here.shared.looks = [];
+    await readAll([here, { ...aReader(A), redisWait: new OverWait(0) }]);
+    expect(world.calls).toHaveLength(1);
+    for (const { go } of here.shared.looks) go();
+    await world.settle();
+    await world.calls[1]?.found(A, 'New');
+    expect(whats(await readAll([there, aReader(A)]))).toEqual(['New']);
+  });
 });
 
 describe('what operators see', () => {
@@ -932,29 +953,14 @@ describe('what operators see', () => {
     await world.time.advance(SECOND);
     expect(here.flights.flightOf(key, workspaceSetOf(aReader(A)))).toEqual({ sinceMs: null, hasJustFailed: false });
   });
-});
 
-test('a gateway that stops learns how many of its calls have not ended in time', async () => {
-  const { result } = here.flights.join(aTask(A), null);
-  const [inTime, late] = [here.flights.settled(2 * SECOND), here.flights.settled(SECOND)];
-  await world.time.advance(SECOND);
-  expect(await late).toBe(1);
-  await world.calls[0]?.found(A);
-  await result;
-  expect(await inTime).toBe(0);
-});
-
-test('a copy that came into memory since the reader looked is served without a lease', async () => {
-  await fill(here, A);
-  const asked = here.shared.asked.length;
-  expect((await here.flights.join(aTask(A), null).result).from).toBe('memory');
-  expect(here.shared.asked).toHaveLength(asked);
-});
-
-test('absence is remembered for its time', async () => {
-  await readAll([here, aReader(B)]);
-  await world.calls[0]?.absent();
-  await world.time.advance(NOT_FOUND_MS);
-  await readAll([here, aReader(B)]);
-  expect(world.calls).toHaveLength(2);
+  test('a gateway that stops learns how many of its calls have not ended in time', async () => {
+    const { result } = here.flights.join(aTask(A), null);
+    const [inTime, late] = [here.flights.settled(2 * SECOND), here.flights.settled(SECOND)];
+    await world.time.advance(SECOND);
+    expect(await late).toBe(1);
+    await world.calls[0]?.found(A);
+    await result;
+    expect(await inTime).toBe(0);
+  });
 });
