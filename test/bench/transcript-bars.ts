@@ -1,7 +1,7 @@
 /** The measurements of transcripts, and their bars. */
 import { z } from 'zod';
 
-/** Size of the bodies that are parsed and paged, in UTF-16 units. */
+/** Size of the bodies that are parsed and paged, in UTF-16 units; that of one made to be slow, in bytes of UTF-8. */
 export const BODY_UNITS = 2_000_000;
 /** Size of the bodies made to be slow: the largest that a store may send. */
 export const HOSTILE_UNITS = 8_000_000;

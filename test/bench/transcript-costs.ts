@@ -36,7 +36,8 @@ async function measureCosts(): Promise<Costs> {
   const small = new Map(hostileBodies(BODY_UNITS).map(({ name, body, declared }) => [name, { body, declared }]));
   for (const body of [...hostileBodies(HOSTILE_UNITS), manyCues]) {
     const { body: text, declared } = small.get(body.name) ?? body;
-    const bytes = Buffer.from(text.slice(0, BODY_UNITS));
+    // A store's answer is measured in bytes.
+    const bytes = Buffer.from(text).subarray(0, BODY_UNITS);
     const rounds = Array.from({ length: HOSTILE_ROUNDS }, () => bytes.toString());
     const quickest = Math.min(...rounds.map((round) => cpuMs(() => parseTranscript(round, declared))));
     hostile.push({ ...(await hostileOf(body)), quickestCpuMs: rounded(quickest) });
