@@ -162,8 +162,14 @@ export class ChangingSample {
   }
 
   async titleAt(place: number, id: string): Promise<string> {
-    const text = await (await this.gateway(place).get(`/v2/calls/${id}`, this.key)).text();
-    return /"name":"([^"]*)"/.exec(text)?.[1] ?? text;
+    return (await this.readAt(place, id)).title;
+  }
+
+  async readAt(place: number, id: string): Promise<{ readonly title: string; readonly cacheStatus: string }> {
+    const response = await this.gateway(place).get(`/v2/calls/${id}`, this.key);
+    const text = await response.text();
+    const title = /"name":"([^"]*)"/.exec(text)?.[1] ?? text;
+    return { title, cacheStatus: response.headers.get('cache-status') ?? '' };
   }
 
   async close(): Promise<void> {
