@@ -32,7 +32,7 @@ import { adopt, attempt, copyInMemory, type ReadThroughParts } from './copies.ts
 import type { StoredEntry } from './entry.ts';
 import type { LeaseWaitEnd } from './events.ts';
 import { FlightSpans } from './flight-spans.ts';
-import { endMoved, backfill, dropIfRefused, keep } from './keep.ts';
+import { backfill, dropIfRefused, endMoved, keep } from './keep.ts';
 import { isOfSet, isTelling, reportMisplacedPart } from './part-owner.ts';
 import { type CachedCopy, plan } from './plan.ts';
 import type { FlightView, Tier } from './reader.ts';
@@ -46,7 +46,17 @@ import {
   REMEMBER_FAILURES_MS,
   toFailure,
 } from './shared-cache.ts';
-import { type Answer, beginStamp, callStore, type FetchTask, foreignAnswer, isOfStore } from './store-call.ts';
+import {
+  type Answer,
+  beginStamp,
+  callStore,
+  type FetchTask,
+  foreignAnswer,
+  isOfStore,
+  nameOf,
+  seenBy,
+  withinWait,
+} from './store-call.ts';
 import { OWN_TURN, Turn } from './turn.ts';
 import { type Flight, WaitedFlights } from './waited-flights.ts';
 
@@ -241,8 +251,7 @@ export class Flights {
    * 2. The other process files its answer, ends its lease and publishes that, in one step.
    * 3. This process asks again, and finds the answer. It takes over if there is none, or once the lease has lapsed.
    *
-   * The reader has looked by itself before (`look`), because it judges a copy by its own plan; this look is for all who wait, and
-   * goes on until there is a lease or an answer.
+   * A reader has looked before (`look`), and judged by its own plan what there was; this look is for all who wait.
    */
   async #claim<T>(
     task: FetchTask<T>,
@@ -380,11 +389,10 @@ export class Flights {
     lease: Lease,
     { stored, sightings }: { readonly stored: StoredEntry; readonly sightings: readonly Sighting[] },
   ): Promise<CompletionStatus> {
-    const { changes } = this.#options;
     const isNotedBeside = lease.lastSeen === null;
-    if (isNotedBeside) changes.note(sightings);
+    if (isNotedBeside) this.#options.changes.note(sightings);
     const { status, ended } = await lease.complete(stored, isNotedBeside ? null : sightings[0]);
-    if (status === 'lost' && !isNotedBeside) changes.note(sightings);
+    if (status === 'lost' && !isNotedBeside) this.#options.changes.note(sightings);
     await endMoved({ key, workspaces: ended, stored }, this.#options);
     return status;
   }
@@ -394,22 +402,6 @@ export class Flights {
 interface FlightLimits {
   readonly signal: AbortSignal;
   readonly lateness: Promise<never>;
-}
-
-function nameOf({ request, set }: { readonly request: { readonly key: string }; readonly set: WorkspaceSet }): string {
-  return `${request.key} ${set.name}`;
-}
-
-/**
- * When the newest answer was requested that the reader has seen, of these and in the shared cache, Unix milliseconds; null for
- * none. After a purge a copy of the same millisecond may have taken the place of the one that was purged.
- */
-function seenBy({ seenAtMs }: FetchTask, ...copies: readonly (CachedCopy | null)[]): number | null {
-  const times = copies.flatMap((copy) =>
-    copy === null || copy.state === 'purged' ? [] : [copy.stored.entry.requestedAtMs],
-  );
-  if (seenAtMs !== null) times.push(seenAtMs);
-  return times.length === 0 ? null : Math.max(...times);
 }
 
 /** Whether a call would bring nothing better. An early renewal is of a copy that would do. */
@@ -425,12 +417,4 @@ function isOver({ state }: CachedCopy): boolean {
 
 function landingOn({ stored }: CachedCopy, from: Landing['from']): Landing {
   return { served: stored, from, isKept: true };
-}
-
-/**
- * The same answer of Redis; rejects once the reader has waited long enough (R6: 250 ms for Redis in all). No reader waits
- * for a background refresh.
- */
-function withinWait<R>({ reader, isBackground }: FetchTask, answer: Promise<R>): Promise<R> {
-  return isBackground || reader.redisWait === undefined ? answer : reader.redisWait.within(answer);
 }

@@ -38,6 +38,37 @@ export interface FetchTask<T = unknown> {
   readonly onReserved?: (release: () => void) => void;
 }
 
+/** Names the flight of a key for a set. */
+export function nameOf({
+  request,
+  set,
+}: {
+  readonly request: { readonly key: string };
+  readonly set: WorkspaceSet;
+}): string {
+  return `${request.key} ${set.name}`;
+}
+
+/**
+ * When the newest answer was requested that the reader has seen, of these and in the shared cache, Unix milliseconds; null for
+ * none. After a purge a copy of the same millisecond may have taken the place of the one that was purged.
+ */
+export function seenBy({ seenAtMs }: FetchTask, ...copies: readonly (CachedCopy | null)[]): number | null {
+  const times = copies.flatMap((copy) =>
+    copy === null || copy.state === 'purged' ? [] : [copy.stored.entry.requestedAtMs],
+  );
+  if (seenAtMs !== null) times.push(seenAtMs);
+  return times.length === 0 ? null : Math.max(...times);
+}
+
+/**
+ * The same answer of Redis; rejects once the reader has waited long enough (R6: 250 ms for Redis in all). No reader waits
+ * for a background refresh.
+ */
+export function withinWait<R>({ reader, isBackground }: FetchTask, answer: Promise<R>): Promise<R> {
+  return isBackground || reader.redisWait === undefined ? answer : reader.redisWait.within(answer);
+}
+
 /** The store's answer as it is for the set: its own record, or a negative entry. */
 export interface Answer<T = unknown> {
   readonly stored: StoredEntry<T>;
