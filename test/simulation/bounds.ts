@@ -1,10 +1,10 @@
 /** By when a rule must hold, and what it excepts: the bounds that docs/rules.md and docs/architecture.md state. */
-import type { Change, History, ReadEvent, Target } from './history.ts';
+import { type Change, type History, meets, type ReadEvent, type Target } from './history.ts';
 import { START_MS } from './schedule.ts';
 import { TIMES } from './times.ts';
 import type { Life } from './world.ts';
 
-/** What a rule forbids. */
+/** Something that a rule forbids. */
 export interface Violation {
   readonly rule: string;
   readonly atMs: number;
@@ -18,6 +18,8 @@ const RECOVERED_MS = 2500;
  * has in memory until its next probe of Redis is answered.
  */
 const HELD_UP_MS = 1000;
+/** A process that has lived through a loss notices it by then, once it reaches Redis again. */
+const NOTICED_MS = 1500;
 /** A process has joined the others by then. */
 const STARTED_MS = 1000;
 
@@ -83,18 +85,15 @@ export class Bounds {
    * it, and becomes a new history, in which everything from before counts as purged, once one of them looks.
    */
   isKnown(change: Change, read: ReadEvent): boolean {
-    const { losses, kills } = this.history;
+    const { losses, kills, troubles } = this.history;
     if (!this.isWellFor(read)) return false;
     return losses.every(({ atMs, backupMs }) => {
       const ackMs = change.ackMs ?? Infinity;
       if (backupMs >= ackMs || atMs > read.startedMs) return true;
-      if (read.startedMs < atMs + RECOVERED_MS || atMs < ackMs) return false;
+      if (read.startedMs < atMs + NOTICED_MS || atMs < ackMs) return false;
       const isThere = (kills.get(change.process) ?? Infinity) > read.startedMs;
-      return (
-        isThere &&
-        !this.history.isPaused(change.process, atMs, read.startedMs) &&
-        this.isWell(change.process, atMs, atMs)
-      );
+      const isCut = troubles.some((span) => span.process === change.process && meets(span, atMs, read.startedMs));
+      return isThere && !isCut && !this.history.isPaused(change.process, atMs, read.startedMs);
     });
   }
 }

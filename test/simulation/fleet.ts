@@ -54,7 +54,7 @@ export class Fleet {
   constructor(plan: Plan, onCommand?: (words: readonly string[]) => void) {
     const { schedule, history } = this;
     this.plan = plan;
-    // Of its own, so that the plan does not depend on what the code draws.
+    // Another source, so that the plan does not depend on what the code draws.
     this.random = new SeededRandom(plan.seed ^ 0x5e_ed);
     const names = plan.hasTwoRedis ? ['state', 'cache'] : ['state'];
     this.hosts = new Map(names.map((name) => [name, this.#makeRedis(onCommand)]));

@@ -97,7 +97,7 @@ function noFile(): string {
 }
 
 function nothing(): void {
-  // Nobody is notified.
+  // A simulated gateway has no telemetry.
 }
 
 function clockOf(schedule: Schedule, process: SimulatedProcess): Clock {

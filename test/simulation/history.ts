@@ -1,7 +1,7 @@
-/** What has happened in a simulated fleet, as its clients and operators saw it: what the rules are held against. */
+/** The life of a simulated fleet, as its clients and operators saw it: the rules are held against it. */
 import { START_MS } from './schedule.ts';
 
-/** What the store had of a record for some time; `workspace` is null while there was none. */
+/** A record as the store had it for some time; `workspace` is null while there was none. */
 export interface RecordState {
   readonly id: string;
   readonly version: number;
@@ -11,7 +11,7 @@ export interface RecordState {
   untilMs: number;
 }
 
-/** What a reader asked for. */
+/** The record, or the list, that a reader asked for. */
 export type Target =
   | { readonly kind: 'evaluation' | 'transcript'; readonly id: string }
   | { readonly kind: 'list'; readonly id: null };

@@ -19,7 +19,7 @@ export interface NetworkOptions {
   readonly schedule: Schedule;
   readonly random: SeededRandom;
   readonly hosts: ReadonlyMap<string, RedisHost>;
-  /** What becomes of a message that is published; by default it arrives once. */
+  /** How often a published message arrives, and how late. */
   readonly fateOfMessage: () => { readonly copies: number; readonly lateMs: number };
 }
 
@@ -146,7 +146,7 @@ class Lane {
   }
 }
 
-/** What ioredis takes for a socket. */
+/** A connection as ioredis uses it: in the place of a socket. */
 class SimulatedSocket extends Duplex {
   connecting = true;
   readonly #options: SocketOptions;
@@ -203,7 +203,7 @@ class SimulatedSocket extends Duplex {
   }
 
   override _read(): void {
-    // What arrives is pushed.
+    // All that arrives is pushed.
   }
 
   override _write(chunk: Buffer, _encoding: string, done: () => void): void {

@@ -1,4 +1,4 @@
-/** What happens in a simulated fleet, drawn from its seed before it begins: so the same seed plans the same, whatever code runs. */
+/** The plan of a simulated fleet, drawn from its seed before it begins: so the same seed plans the same, whatever code runs. */
 import { SeededRandom } from '../support/random.ts';
 import { WORKSPACE_A, WORKSPACE_B } from '../support/records.ts';
 import type { Target } from './history.ts';

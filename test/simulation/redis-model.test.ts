@@ -62,7 +62,7 @@ async function differences(sent: readonly (readonly string[])[]): Promise<readon
   });
 }
 
-/** Of an error only its code; the members of JSON in their order, since Lua's tables have none. */
+/** The reply with only the code of an error, and with the members of JSON in order, since Lua's tables have none. */
 function comparable(reply: string): string {
   return reply.replaceAll(/^-(\w+)[^\r\n]*/gm, '-$1').replaceAll(/^\{.*\}$/gm, (text) => {
     const value: unknown = JSON.parse(text);
@@ -78,7 +78,7 @@ function inOrder(value: object): object {
   return Object.fromEntries(Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1)));
 }
 
-/** A script that goes over a table replies in an order that Lua does not promise. What it has changed shows later. */
+/** A script that goes over a table replies in an order that Lua does not promise. Its changes show later. */
 function isUnordered([name = '', script = '']: readonly string[], reply: string): boolean {
   return name === 'evalsha' ? reply.includes('"pid":') : script.includes('in pairs(');
 }

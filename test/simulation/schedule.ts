@@ -28,7 +28,7 @@ export class SimulatedProcess {
   /** By how much its wall clock is ahead of the true time. */
   aheadMs: number;
   state: 'running' | 'paused' | 'killed' = 'running';
-  /** What has come while it was paused. */
+  /** All that has come while it was paused. */
   readonly held: Pick<Planned, 'run' | 'isTimer' | 'isCancelled'>[] = [];
 
   constructor(name: string, startedAtMs: number, aheadMs: number) {

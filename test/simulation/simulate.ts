@@ -6,9 +6,9 @@ import { serviceOracles } from './service-oracles.ts';
 import { live } from './world.ts';
 
 export interface Outcome {
-  /** What is against a rule, in its order; none if all rules held. */
+  /** All that is against a rule, in order; none if all rules held. */
   readonly violations: readonly Violation[];
-  /** What has happened, a line per event. */
+  /** A line per event. */
   readonly trace: string;
 }
 

@@ -17,7 +17,7 @@ export interface Life {
   readonly history: History;
   /** From then on there were no more troubles. */
   readonly calmMs: number;
-  /** What the fleet could not go on after, such as a loop without end; null if it went on to its end. */
+  /** The error after which the fleet could not go on, such as a loop without end; null if it went on to its end. */
   readonly failure: Error | null;
 }
 
@@ -71,11 +71,11 @@ function readAll(fleet: Fleet): void {
   }
 }
 
-/** What is planned, and when each of its troubles ends: all of them by the end of the main part. */
+/** The actions of the plan, and when each of its troubles ends: all of them by the end of the main part. */
 class Course {
   readonly #fleet: Fleet;
   readonly #beginMs: number;
-  /** What a Redis held before the writes that its failover loses. */
+  /** A copy of a Redis from before the writes that its failover loses. */
   readonly #backups = new Map<Action, Backup>();
 
   constructor(fleet: Fleet) {

@@ -6,7 +6,7 @@ type Run = (keyspace: Keyspace, args: readonly string[]) => Reply;
 
 const SYNTAX = 'ERR syntax error';
 
-/** Of a command with fewer arguments than it was written for. */
+/** Throws a Failure if the command has fewer arguments. */
 function at(args: readonly string[], place: number): string {
   const word = args[place];
   if (word === undefined) throw new Failure('ERR wrong number of arguments');

@@ -1,4 +1,4 @@
-/** What a modelled Redis holds: values by name, each of one kind, which may expire by its clock. */
+/** All that a modelled Redis holds: values by name, each of one kind, which may expire by its clock. */
 import { Failure, WRONG_TYPE } from './reply.ts';
 
 export interface StreamEntry {

@@ -37,7 +37,7 @@ function isMap(reply: Reply): reply is ReadonlyMap<string, Reply> {
   return reply instanceof Map;
 }
 
-/** What is sent without being asked for: a message, or that a channel is listened to. */
+/** A push, which is no reply: a message, or that a channel is listened to. */
 export function encodePush(items: readonly Reply[]): string {
   return `>${items.length}\r\n${items.map(encode).join('')}`;
 }
