@@ -175,16 +175,16 @@ describe('pages', () => {
   });
 
   test('T5, T6: maxChars ends a page with truncation, and a turn that is too long goes on with its index', async () => {
-    const subject = putTranscript('A: 12345\nB: 123456789012\nC: 1');
+    const subject = putTranscript('A: abcde\nB: abcdefghijkl\nC: a');
     const pages = await Promise.all([1, 2, 3].map((page) => read(subject, `?maxChars=10&page=${page}`)));
     expect(pages.map(({ text }) => text)).toEqual([
-      bodyOf({ text: 'A: 12345', segments: [[0, 'A: 12345']], pagination: [1, 100, 3, 3, true], truncated: true }),
-      bodyOf({ text: 'B: 1234567', segments: [[1, 'B: 1234567']], pagination: [2, 100, 3, 3, true], truncated: true }),
+      bodyOf({ text: 'A: abcde', segments: [[0, 'A: abcde']], pagination: [1, 100, 3, 3, true], truncated: true }),
+      bodyOf({ text: 'B: abcdefg', segments: [[1, 'B: abcdefg']], pagination: [2, 100, 3, 3, true], truncated: true }),
       bodyOf({
-        text: '89012\nC: 1',
+        text: 'hijkl\nC: a',
         segments: [
-          [1, '89012'],
-          [2, 'C: 1'],
+          [1, 'hijkl'],
+          [2, 'C: a'],
         ],
         pagination: [3, 100, 3, 3, false],
       }),
