@@ -26,7 +26,7 @@ function pairsOf(words: readonly string[]): readonly (readonly [string, string])
 /** Places of a range that may count from the end. */
 function rangeOf(length: number, from: string, to: string): readonly [number, number] {
   const place = (text: string): number => (integer(text) < 0 ? length + integer(text) : integer(text));
-  return [Math.max(0, place(from)), Math.min(length - 1, place(to)) + 1];
+  return [Math.max(0, place(from)), Math.max(0, Math.min(length - 1, place(to)) + 1)];
 }
 
 /** Redis's patterns, as far as they are used: `*` for anything, and `\` before what is meant literally. */
@@ -151,14 +151,13 @@ const LISTS: Record<string, Run> = {
   },
   LREM: (keyspace, args) => {
     const list = keyspace.find(at(args, 0), 'list') ?? [];
-    const most = integer(at(args, 1)) || Number.POSITIVE_INFINITY;
-    let removed = 0;
-    for (let place = 0; place < list.length && removed < most;) {
-      if (list[place] !== at(args, 2)) place += 1;
-      else removed += list.splice(place, 1).length;
-    }
+    const count = integer(at(args, 1));
+    const places = [...list.keys()].filter((place) => list[place] === at(args, 2));
+    // A negative count begins at the end.
+    const removed = count < 0 ? places.slice(count) : places.slice(0, count || places.length);
+    for (const place of removed.toReversed()) list.splice(place, 1);
     keyspace.deleteIfEmpty(at(args, 0));
-    return removed;
+    return removed.length;
   },
   LTRIM: (keyspace, args) => {
     const list = keyspace.find(at(args, 0), 'list') ?? [];
