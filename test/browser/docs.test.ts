@@ -69,7 +69,7 @@ test('an operation that was executed fits too, and one key is given once', async
   for (const name of ['List reports', 'List calls']) {
     const operation = page.locator('.opblock', { hasText: name }).first();
     await operation.locator('.opblock-summary-control').click();
-    // Of v1 it asks for the workspace.
+    // A call of v1 needs the workspace.
     if (name === 'List reports') await operation.locator('[data-param-name="workspaceId"] input').fill(WORKSPACE_A);
     await operation.getByRole('button', { name: 'Execute' }).click();
     await operation.locator('.live-responses-table .response').first().waitFor();

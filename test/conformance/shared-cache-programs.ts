@@ -22,7 +22,7 @@ interface Setting {
   /** The gateway. */
   readonly origin: URL;
   readonly isForced: boolean;
-  /** Of a file of its packages. */
+  /** The path of a file of its packages. */
   readonly path: (name: string) => string;
 }
 

@@ -32,7 +32,7 @@ function knownMetrics(): ReadonlyMap<string, readonly string[]> {
       );
   }
   known.set('up', []).set('ALERTS', ['alertname', 'alertstate']);
-  // Of kube-state-metrics.
+  // These come from kube-state-metrics.
   for (const name of ['kube_cronjob_status_last_successful_time', 'kube_cronjob_created']) {
     known.set(name, ['namespace', 'cronjob']);
   }

@@ -55,7 +55,7 @@ describe.each(BACKENDS)('%s', (kind) => {
       move(inB);
       expect(await ask(who)).toMatchObject({ status });
       const recover = world.store.fail(503);
-      // Whoever has not asked yet has no copy left to be served.
+      // A reader who has not asked yet has no copy left to be served.
       await world.everywhere(async (gateway) => {
         for (const old of ['a', 'ac'] as const) expect((await ask(old, gateway)).status).not.toBe(200);
       });

@@ -39,7 +39,7 @@ async function createHerd(reader: Reader) {
 
 const TITLE = 'Discovery call with Northwind';
 const namesOf = ({ subject }: Reader): Promise<readonly string[]> => world.names(`evalgate:*${subject.id}*`);
-/** Of the copy of its reader, or of the negative entry. */
+/** The name of the copy of its reader, or of the negative entry. */
 async function nameOf(reader: Reader): Promise<string> {
   return (await namesOf(reader)).find((name) => /\}:(copy|absent)-/.test(name)) ?? '';
 }

@@ -25,9 +25,9 @@ interface Outcome extends Measured {
   readonly perSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** Of the store's answers. */
+  /** The share of 503 among the store's answers. */
   readonly share503: number;
-  /** Of the reads. */
+  /** The share of the reads that were refused. */
   readonly shareRefused: number;
 }
 

@@ -44,7 +44,7 @@ test('records that have moved, before their old copies come back', async (contex
     // The others know of it only by the journal: they have no newer answer in memory.
     const atFirst = targets.filter(({ url }) => url.startsWith(fleet.first.publicUrl));
     await load.run(atFirst, { perSecond: PER_SECOND, forMs: 2000 });
-    // Nobody reads meanwhile, and one process has heard of nothing: else each would know better from the store, or the journal.
+    // No reads happen meanwhile, and one process has heard of nothing: else each would know better from the store, or the journal.
     await cache.restart();
     await fleet.add({});
     for (const gateway of fleet.gateways) {

@@ -91,7 +91,7 @@ export class CurvedStore {
     this.#since.inFlightMs += this.#inFlight * (nowMs - this.#changedAtMs);
     this.#changedAtMs = nowMs;
     this.#inFlight += change;
-    // Nobody looks at them, and there are many.
+    // No test looks at them, and there are many.
     if (this.#server.requests.length > 1000) this.#server.forget();
   }
 }

@@ -242,7 +242,7 @@ export class GatewayProcess {
     return this.#hold;
   }
 
-  /** Of a process that is probed; it is held meanwhile. */
+  /** Only for a process that is probed; it is held meanwhile. */
   async census(): Promise<Census> {
     if (this.#reports === null) throw new Error('This process is not probed.');
     const reports = on(this.#reports, 'line', { signal: AbortSignal.timeout(CENSUS_WITHIN_MS) });

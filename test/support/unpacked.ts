@@ -15,7 +15,7 @@ const run = promisify(execFile);
 const CACHE = resolve(import.meta.dirname, '../../.cache');
 
 export interface Unpacked {
-  /** Of a file of the packages, which is given without its first slash. */
+  /** The path of a file of the packages, which is given without its first slash. */
   readonly path: (name: string) => string;
   /** For their programs: where their libraries are. */
   readonly env: Readonly<Record<string, string>>;

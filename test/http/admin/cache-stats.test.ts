@@ -386,7 +386,7 @@ describe('/api/cache/history', () => {
           ...QUIET,
           p50Ms: 0,
           p99Ms: 0,
-          // Of 29.999 s, within 7 %.
+          // The exact time is 29.999 s; histograms are within 7 % of it.
           ageP90Ms: 31_300,
           records: { listed: 1, leftOut: 0 },
           statuses: { 200: 4, 404: 1 },

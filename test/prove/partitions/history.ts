@@ -7,9 +7,9 @@ export interface Operation {
   readonly kind: 'edit' | 'purge' | 'revoke';
   /** The host of the gateway that was asked. */
   readonly at: HostName;
-  /** Of the record, or of the key. */
+  /** The id of the record, or of the key. */
   readonly id: string;
-  /** Of the record, from then on. */
+  /** The version of the record from then on. */
   readonly version: number;
   readonly endedMs: number;
   readonly status: number;

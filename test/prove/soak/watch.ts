@@ -11,7 +11,7 @@ export interface Look {
   /** The p99 of the event loop since the look before. */
   readonly lagSeconds: number;
   readonly descriptors: number;
-  /** Of the primary; null while Redis does not answer. */
+  /** Memory of the primary; null while Redis does not answer. */
   readonly redisBytes: number | null;
   /** Resident memory of the two workers behind the balancer together. */
   readonly workersBytes: number;

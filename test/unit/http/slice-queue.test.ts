@@ -36,7 +36,7 @@ test('keys take turns, eight slices each, and the computations of one key run on
   const runs = runsOf(log).split(' ');
   expect(runs.filter((run) => run.startsWith('b'))).toEqual(['b1*8', 'b1*8', 'b1*4']);
   expect(log.lastIndexOf('a1')).toBeLessThan(log.indexOf('a2'));
-  // Of keys with equal jobs, all have had a turn before one has its third.
+  // All keys with equal jobs have had a turn before one has its third.
   expect(
     runs
       .slice(0, 4)
