@@ -39,6 +39,7 @@ import type { FlightView, Tier } from './reader.ts';
 import type { Sighting } from './seen-calls.ts';
 import {
   type CompletionStatus,
+  type FlightFailure,
   fromFailure,
   type Lease,
   type Looked,
@@ -95,8 +96,8 @@ export class Flights {
   readonly #looks = new SingleFlight<Turn>();
   /** By key and set. */
   readonly #underWay: WaitedFlights<Landing>;
-  /** The flights that have failed, by key and set. */
-  readonly #failures = new LRUCache<string, { readonly error: unknown; readonly atMs: number }>(atMost(MAX_FAILURES));
+  /** Why flights have failed, by key and set. Not the errors themselves: each would hold on to all that its flight had. */
+  readonly #failures = new LRUCache<string, FlightFailure & { readonly atMs: number }>(atMost(MAX_FAILURES));
   readonly #spans = new FlightSpans();
 
   constructor(options: ReadThroughParts) {
@@ -204,7 +205,8 @@ export class Flights {
     if (failure.kind === 'paused') return;
     if (previous !== null)
       this.#options.events.onRefreshFailed?.({ class: request.kind, key: request.key, error: failure });
-    if (failure.kind !== 'aborted') this.#failures.set(name, { error, atMs: this.#options.clock.nowMs() });
+    if (failure.kind !== 'aborted')
+      this.#failures.set(name, { ...toFailure(failure), atMs: this.#options.clock.nowMs() });
   }
 
   #lastFailure(name: string): StoreError | null {
@@ -212,7 +214,7 @@ export class Flights {
     if (failure === undefined) return null;
     const agoMs = this.#options.clock.nowMs() - failure.atMs;
     // A clock that was set back must not make it last (C9: a time in the future is unknown).
-    return agoMs < 0 || agoMs >= REMEMBER_FAILURES_MS ? null : asStoreError(failure.error);
+    return agoMs < 0 || agoMs >= REMEMBER_FAILURES_MS ? null : fromFailure(failure);
   }
 
   async #fly<T>(wanted: FetchTask<T>, turn: Turn | null, limits: FlightLimits): Promise<Landing> {
