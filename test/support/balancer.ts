@@ -15,6 +15,8 @@ import { listenOnLoopback, type RunningServer } from './loopback.ts';
 import type { GatewayProcess } from './process.ts';
 
 const LOOK_EVERY_MS = 100;
+/** Below `server.keepAlive`, as docs/operating.md asks: then it is the balancer that closes idle connections. */
+const IDLE_MS = 4000;
 /** An answer counts at once; silence may be a chance. */
 const MAX_SILENT = 3;
 /** Headers of one connection only: they are not passed on. */
@@ -53,7 +55,7 @@ export class Balancer {
 
   /** Passes requests to it while it is ready; resolves once it is for the first time. */
   async add(gateway: GatewayProcess): Promise<void> {
-    const backend = { gateway, agent: new Agent({ keepAlive: true }), isReady: false, silent: 0 };
+    const backend = { gateway, agent: new Agent({ keepAlive: true, timeout: IDLE_MS }), isReady: false, silent: 0 };
     this.#backends.set(gateway, backend);
     const { promise, resolve } = Promise.withResolvers<void>();
     void this.#watch(backend, resolve);
@@ -87,7 +89,7 @@ export class Balancer {
     const fail = (reason: string): void => {
       this.failures.push(reason);
       if (outgoing.headersSent) outgoing.destroy();
-      else outgoing.writeHead(502).end();
+      else outgoing.writeHead(502).end(reason);
     };
     if (backend === undefined) {
       fail('no gateway is ready');

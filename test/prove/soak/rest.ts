@@ -5,7 +5,7 @@ import { lookAt } from './watch.ts';
 import type { SoakWorld } from './world.ts';
 
 /** Until idle connections of clients and to the store are closed. */
-const SETTLED_AFTER_MS = 20_000;
+const SETTLED_AFTER_MS = 25_000;
 const LOOKS = 10;
 const LOOK_EVERY_MS = 1000;
 

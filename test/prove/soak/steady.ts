@@ -35,7 +35,8 @@ const CLASSES = {
   dealInsights: '{fresh: 2m, stale: 1m, error: 3m}',
 };
 const CONFIG = [
-  'server: {keepAlive: 5s}',
+  // Above the balancer's idle time, and short enough for a look at what is left at rest.
+  'server: {keepAlive: 15s}',
   // The store shares its process with the load, so its latencies say nothing of it.
   'upstream: {adaptive: false}',
   'log: {requests: errors}',
