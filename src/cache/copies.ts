@@ -7,7 +7,7 @@ import type { WorkspaceSet } from './address.ts';
 import { isNewer, isOfKind, type StoredEntry } from './entry.ts';
 import type { Changes } from './changes.ts';
 import type { CacheListener } from './events.ts';
-import type { MemoryTier } from './memory-tier.ts';
+import { type MemoryTier, othersThan } from './memory-tier.ts';
 import { type CachedCopy, type FreshFor, freshnessOf, type FreshnessPolicy } from './plan.ts';
 import type { PurgeLog } from './purge-log.ts';
 import type { Reader, Tier } from './reader.ts';
@@ -64,8 +64,26 @@ export function adopt<T>(
 ): CachedCopy<T> | null {
   const { memory, clock } = parts;
   const keptFor = { set, keyId: reader.keyId };
-  if (isNewer(answer, memory.find(request, keptFor), clock.nowMs())) memory.set(request.key, answer, keptFor);
+  if (isNewer(answer, memory.find(request, keptFor), clock.nowMs())) {
+    // Redis had no copy any more when it was filed, so that nobody was told of an end.
+    if (answer.entry.answer.kind === 'absent') endOthers({ request, set }, answer, memory);
+    memory.set(request.key, answer, keptFor);
+  }
   return assess({ request, set }, answer, 'redis', parts);
+}
+
+/**
+ * Ends in memory what the answer speaks against (C4: nothing outlives what the store says): the copies of the other workspaces
+ * of the set that was asked for; those of all of them, if it is that there is none.
+ */
+export function endOthers(
+  { request: { key, kind }, set }: Pick<CopiesFor<unknown>, 'request' | 'set'>,
+  { owner, entry }: StoredEntry,
+  memory: MemoryTier,
+): void {
+  const isFound = entry.answer.kind === 'found';
+  const ended = isFound ? othersThan(owner, set) : kind === 'list' ? [] : set.ids;
+  memory.end(key, ended, entry.requestedAtMs);
 }
 
 /** The entry with its freshness now; null for one that is no answer to the request. */

@@ -2,9 +2,8 @@
  * Keeps what a call has brought, in this process, and reports to the others what has ended (C4: nothing outlives what the store
  * says).
  */
-import { attempt, type ReadThroughParts } from './copies.ts';
+import { attempt, endOthers, type ReadThroughParts } from './copies.ts';
 import { type Backfill, backfillsOf, classOf, isNewer, type StoredEntry } from './entry.ts';
-import { othersThan } from './memory-tier.ts';
 import type { KeptFor } from './shared-cache.ts';
 import { isPurged, mayBeKept } from './purge-log.ts';
 import type { CompletionStatus } from './shared-cache.ts';
@@ -26,10 +25,9 @@ export function keep<T>(
   const { memory, purges, ttl, clock } = parts;
   const { request, set, reader } = task;
   const { kind, key } = request;
-  const isFound = stored.entry.answer.kind === 'found';
-  const ended = isFound ? othersThan(stored.owner, set) : kind === 'list' ? [] : set.ids;
-  memory.end(key, ended, stored.entry.requestedAtMs);
+  endOthers(task, stored, memory);
   if (isRefused(status) || !mayBeKept(purges, stored)) return false;
+  const isFound = stored.entry.answer.kind === 'found';
   const present = isFound ? memory.peek({ key, owner: stored.owner }) : undefined;
   const isPresentNewer = present !== undefined && isNewer(present, stored, clock.nowMs()) && !isPurged(purges, present);
   const isInMemory = !isPresentNewer && memory.set(key, stored, { set, keyId: reader.keyId });

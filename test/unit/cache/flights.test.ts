@@ -369,6 +369,20 @@ describe('C4: nothing outlives what the store says', () => {
     expect(seen?.what).toBe('Moved');
   });
 
+  test('a copy that only memory still had ends when it was to be renewed, and Redis knows that there is none', async () => {
+    await fill(here, A);
+    world.redis.copies.clear();
+    await world.time.advance(3 * 3600 * SECOND);
+    await readAll([there, aReader(A)]);
+    await world.calls[1]?.absent();
+    expect(copyIn(here, A)).toBeDefined();
+    const [seen] = await readAll([here, aReader(A, B)]);
+    expect(copyIn(here, A)).toBeUndefined();
+    // What is B's is a call of its own.
+    await world.calls[2]?.found(B, 'Moved');
+    expect(seen?.what).toBe('Moved');
+  });
+
   test('if the journal can not be reached, that is reported, and the answer given', async () => {
     await fill(here, A);
     await world.time.advance(3 * 3600 * SECOND);
