@@ -1,6 +1,6 @@
 /**
- * Real partitions: three hosts with a gateway, a Redis server and a Sentinel each, whose links are cut. Skipped if network
- * namespaces cannot be made here (Linux, root and iproute2 are needed).
+ * Real partitions: three hosts with a gateway, a Redis server and a Sentinel each, whose links are cut or bad, and whose
+ * clocks are set. Skipped if network namespaces cannot be made here (Linux, root and iproute2 are needed).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
@@ -8,6 +8,7 @@ import { Load } from '../support/load.ts';
 import { NetworkHosts } from '../support/network-hosts.ts';
 import { SeededRandom } from '../support/random.ts';
 import { redisSource } from '../support/redis/source.ts';
+import { SteppedClock } from '../support/stepped-clock.ts';
 import { type Bar, count, ms, prove, skipLoudly } from './bar.ts';
 import { brokenRules, type Operation } from './partitions/history.ts';
 import { type HostName, HOSTS, MAX_LAG_SECONDS, PartitionedWorld } from './partitions/world.ts';
@@ -27,7 +28,11 @@ type Links = readonly (readonly [HostName, HostName])[];
 interface Cut {
   readonly name: string;
   readonly links?: (primary: HostName, one: HostName, other: HostName) => Links;
+  readonly lossPercent?: number;
+  /** Needs a kernel that can delay packets. */
   readonly slow?: { readonly delayMs: number; readonly lossPercent: number };
+  /** How far the clock of a gateway without the primary is ahead meanwhile. */
+  readonly aheadSeconds?: number;
 }
 
 const both = (one: HostName, other: HostName): Links => [
@@ -55,6 +60,9 @@ const CUTS: readonly Cut[] = [
   { name: 'one direction of a link to the primary is cut', links: (p, b) => [[b, p]] },
   { name: 'the two others do not reach each other', links: (_, b, c) => both(b, c) },
   { name: 'nobody reaches anybody', links: (p, b, c) => [...both(p, b), ...both(p, c), ...both(b, c)] },
+  { name: 'links lose 5 %', lossPercent: 5 },
+  { name: 'a clock is set forward, and back', aheadSeconds: 90 },
+  { name: 'a clock is set back, and forward', aheadSeconds: -90 },
   { name: 'links take 200 ms and lose 5 %', slow: { delayMs: 200, lossPercent: 5 } },
 ];
 const ROUNDS = 20;
@@ -81,6 +89,8 @@ test.for(rounds)('round $round: $cut.name', { timeout: 120_000 }, async ({ round
   if (trouble !== null || world === null || load === null || cut === undefined) skipLoudly(context, trouble ?? '');
   if (cut.slow !== undefined && !(await world.network.canSlow('a')))
     skipLoudly(context, 'this kernel delays no packets (it has no sch_netem)');
+  const clockTrouble = cut.aheadSeconds === undefined ? null : SteppedClock.trouble();
+  if (clockTrouble !== null) skipLoudly(context, clockTrouble);
   prove(context, await play({ world, load, cut, round }));
 });
 
@@ -134,6 +144,7 @@ async function play({ world: fleet, load: generator, cut, round }: Played): Prom
   await sleep(CALM_MS);
   try {
     await cutLinks(fleet, cut, [primary, one, other]);
+    if (cut.aheadSeconds !== undefined) await fleet.host(one).clock?.set(cut.aheadSeconds);
     await sleep(CUT_MS / 4);
     await operate();
     await sleep(CUT_MS / 2);
@@ -141,6 +152,8 @@ async function play({ world: fleet, load: generator, cut, round }: Played): Prom
     await sleep(CUT_MS / 4);
   } finally {
     await fleet.network.heal();
+    await fleet.network.keepAll();
+    await fleet.host(one).clock?.set(0);
     if (cut.slow !== undefined) for (const name of HOSTS) await fleet.network.hasten(name);
   }
   const healedMs = performance.now();
@@ -169,10 +182,11 @@ async function play({ world: fleet, load: generator, cut, round }: Played): Prom
 
 async function cutLinks(
   { network }: PartitionedWorld,
-  { links, slow }: Cut,
+  { links, lossPercent, slow }: Cut,
   [primary, one, other]: readonly [HostName, HostName, HostName],
 ): Promise<void> {
   for (const [from, to] of links?.(primary, one, other) ?? []) await network.cut(from, to);
+  if (lossPercent !== undefined) await network.lose(lossPercent);
   if (slow === undefined) return;
   for (const name of HOSTS) await network.slow(name, slow.delayMs, slow.lossPercent);
 }

@@ -31,6 +31,7 @@ export class NetworkHosts {
   readonly #net: string;
   readonly #hosts = new Map<string, NetworkHost>();
   readonly #cuts = new Set<string>();
+  #lossPercent = 0;
 
   private constructor(prefix: string, net: string) {
     this.#prefix = prefix;
@@ -85,6 +86,17 @@ export class NetworkHosts {
   async heal(): Promise<void> {
     for (const rule of this.#cuts) await this.#atRouter(`rule del ${rule}`);
     this.#cuts.clear();
+  }
+
+  /** Loses so many of the packets between hosts, until `keepAll`; rejects without `iptables`. */
+  async lose(percent: number): Promise<void> {
+    await this.#lossRule('-A', percent);
+    this.#lossPercent = percent;
+  }
+
+  async keepAll(): Promise<void> {
+    if (this.#lossPercent > 0) await this.#lossRule('-D', this.#lossPercent);
+    this.#lossPercent = 0;
   }
 
   /** Delays and loses what is sent to the host; rejects if the kernel cannot (sch_netem). */
@@ -156,6 +168,11 @@ export class NetworkHosts {
       await ip(`-n ${namespace} ${command}`);
     }
     this.#hosts.set(name, { name, address: atHost, through: ['ip', 'netns', 'exec', namespace] });
+  }
+
+  async #lossRule(action: '-A' | '-D', percent: number): Promise<void> {
+    const rule = `-m statistic --mode random --probability ${percent / 100} -j DROP`;
+    await ip(`netns exec ${this.#router} iptables ${action} FORWARD ${rule}`);
   }
 
   async #atRouter(command: string): Promise<void> {

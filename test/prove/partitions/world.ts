@@ -2,6 +2,9 @@
  * Three hosts of a network that the test makes: on each a Redis server, a Sentinel and a gateway. The store and the clients
  * are where the test is, and reach every host at any time: only the links between the hosts are cut.
  */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { z } from 'zod';
 import { NetworkHosts } from '../../support/network-hosts.ts';
 import { GatewayProcess } from '../../support/process.ts';
@@ -10,6 +13,7 @@ import { openProcessHost, type ServerProgram } from '../../support/redis/process
 import { launchRedis, REPLICATION, type ServerHost, untilFollowing } from '../../support/redis/server.ts';
 import { untilAll, withClient } from '../../support/redis/client.ts';
 import type { TestRedis } from '../../support/redis.ts';
+import { SteppedClock } from '../../support/stepped-clock.ts';
 import { createStoreServer, type StoreServer } from '../../support/store-server.ts';
 import { TcpProxy } from '../../support/tcp-proxy.ts';
 import type { Operation } from './history.ts';
@@ -27,12 +31,17 @@ const SAFE = ['min-replicas-to-write 1', `min-replicas-max-lag ${MAX_LAG_SECONDS
 const RECORDS = Array.from({ length: 20 }, (_, index) => `ev_${index}`);
 const ADMIN_TOKEN = 'a-token-of-operators';
 
+/** They say how it was: a loss of history is reported for an hour, and slow answers for five minutes. */
+const LOOKING_BACK: ReadonlySet<string> = new Set(['history', 'answers']);
+
 const revokedSchema = z.object({ warning: z.string().nullable() });
 
 interface Host {
   readonly name: HostName;
   readonly redis: TestRedis;
   readonly gateway: GatewayProcess;
+  /** The gateway's wall clock; null if none can be set here. */
+  readonly clock: SteppedClock | null;
 }
 
 export class PartitionedWorld {
@@ -72,9 +81,12 @@ export class PartitionedWorld {
       });
       const servers = await startRedis(places);
       const sentinels = HOSTS.map((name) => `${network.host(name).address}:${SENTINEL_PORT}`);
-      const gateways = await Promise.all(
+      const folder = await mkdtemp(join(tmpdir(), 'evalgate-clocks-'));
+      stack.defer(() => rm(folder, { recursive: true }));
+      const started = await Promise.all(
         HOSTS.map(async (name) => {
           const { address, through } = network.host(name);
+          const clock = SteppedClock.trouble() === null ? await SteppedClock.make(folder, name) : null;
           const env = {
             HOST: address,
             ADMIN_HOST: address,
@@ -87,12 +99,12 @@ export class PartitionedWorld {
             CACHE_EVALUATION_FRESH: '1h',
             LOG_LEVEL: 'warn',
           };
-          const gateway = await GatewayProcess.start({ env, through });
+          const gateway = await GatewayProcess.start({ env, through: [...through, ...(clock?.through ?? [])] });
           stack.defer(() => gateway.kill());
-          return gateway;
+          return { name, gateway, clock };
         }),
       );
-      const hosts = HOSTS.map((name, index) => ({ name, redis: nth(servers, index), gateway: nth(gateways, index) }));
+      const hosts = started.map((host, index) => ({ ...host, redis: nth(servers, index) }));
       return new PartitionedWorld({ network, hosts, store, stack });
     } catch (error) {
       await stack.disposeAsync();
@@ -130,8 +142,9 @@ export class PartitionedWorld {
     if (!info.includes('role:master') || followers < HOSTS.length - 1) return `${name} has ${followers} replicas`;
     for (const { name: at, gateway } of this.hosts) {
       const { code, dependencies } = await gateway.readiness();
-      // A loss of history is reported for an hour.
-      const ill = dependencies.filter((one) => ['down', 'degraded'].includes(one.status) && one.name !== 'history');
+      const ill = dependencies.filter(
+        (one) => ['down', 'degraded'].includes(one.status) && !LOOKING_BACK.has(one.name),
+      );
       if (code !== 200 || ill.length > 0)
         return `the gateway at ${at} is not well: ${code} ${ill.map((one) => `${one.name} ${one.detail}`).join('; ')}`;
     }
