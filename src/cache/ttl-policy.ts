@@ -103,10 +103,12 @@ export class TtlPolicy {
 
   /** The state of a class if exactly these overrides are in force. */
   stateWith(cacheClass: CacheClass, overrides: readonly TtlOverride[]): TtlState {
+    const configured = this.#configured[cacheClass];
+    if (overrides.length === 0) return { ttl: configured, set: {}, afterwards: configured };
     const lasting = overrides.filter(({ untilMs }) => untilMs === null);
     const temporary = overrides.filter(({ untilMs }) => untilMs !== null);
     const values = (some: readonly TtlOverride[]) => Object.fromEntries(some.map(({ name, ms }) => [name, ms]));
-    const afterwards = { ...this.#configured[cacheClass], ...values(lasting) };
+    const afterwards = { ...configured, ...values(lasting) };
     return {
       ttl: { ...afterwards, ...values(temporary) },
       set: Object.fromEntries([...lasting, ...temporary].map(({ name, untilMs }) => [name, untilMs])),

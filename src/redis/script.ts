@@ -1,6 +1,7 @@
 /** Lua scripts, as commands that ioredis defines: it sends their digest, and their text if Redis does not know them. */
 import type { Result } from 'ioredis';
 import type { z } from 'zod';
+import type { RedisAddress } from './address.ts';
 import type { RedisClient } from './open-connection.ts';
 import { largestOf } from './value-limit.ts';
 
@@ -26,6 +27,9 @@ export interface ScriptCall {
   readonly args: readonly ScriptArgument[];
 }
 
+/** So many things at once: no script holds Redis for longer than about a millisecond. */
+const MOST_AT_ONCE = 16;
+
 /** The part of a `RedisLink` that sends commands. */
 interface Runs {
   readonly run: <T>(send: (client: RedisClient) => Promise<T>, largestBytes: number) => Promise<T>;
@@ -47,6 +51,18 @@ export function runScript(
   variant: '' | 'Buffer' = '',
 ): Promise<unknown> {
   return redis.run((client) => runOn(client, script, call, variant), largestOf(call.args));
+}
+
+/**
+ * Divides what one script is to do for several cache keys: in a Cluster each lies in a slot of its own, and so needs a call of
+ * its own.
+ */
+export function inCalls<T>(
+  redis: { readonly kind: RedisAddress['kind'] },
+  all: readonly T[],
+): readonly (readonly T[])[] {
+  const most = redis.kind === 'cluster' ? 1 : MOST_AT_ONCE;
+  return Array.from({ length: Math.ceil(all.length / most) }, (_, call) => all.slice(call * most, (call + 1) * most));
 }
 
 /** The reply of a script that returns JSON, checked. Throws a ZodError, or a SyntaxError. */

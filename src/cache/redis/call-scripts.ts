@@ -3,6 +3,7 @@
  * one JSON and, beside it, the metadata and the body of what is filed, which are kept as they are sent.
  */
 import { defineScript } from '../../redis/script.ts';
+import type { Position } from '../../journal/journal.ts';
 import type { CompletionStatus } from '../shared-cache.ts';
 import { ENTRY_LUA, HAS_COPY } from './entry-format.ts';
 import { SEEN_LUA, type SeenNote } from './redis-seen-calls.ts';
@@ -130,6 +131,9 @@ export interface CompletionArgs {
   readonly channel: string;
   /** Published if the answer is filed, and if it is not: then the others must not drop their copies for it. */
   readonly messages: { readonly filed: string; readonly unfiled: string };
+  /** Of the answer, as its meta has them. */
+  readonly requestedAtMs: number;
+  readonly position: Position;
   /** Whether the answer is filed; `replace`: only in the place of another copy. */
   readonly filing: 'always' | 'replace' | 'never';
   /** The place of the owner that it is filed under; 0: it is a negative entry. */
@@ -170,18 +174,18 @@ local args = cjson.decode(ARGV[1])
 if redis.call('GET', KEYS[1]) ~= args.token then return '{"status":"lost"}' end
 redis.call('DEL', KEYS[1])
 if args.sighting then noteSeen(KEYS[4], args.sighting) end
-local owners, copies, place, new = args.owners, {unpack(KEYS, 5)}, args.place, cjson.decode(ARGV[2])
+local owners, copies, place, requestedAtMs = args.owners, {unpack(KEYS, 5)}, args.place, args.requestedAtMs
 local listed = listedIn(KEYS[3], owners)
-local answer = {requestedAtMs = new.requestedAtMs, lateMs = args.lateMs, isShort = args.filing == 'replace'}
+local answer = {requestedAtMs = requestedAtMs, lateMs = args.lateMs, isShort = args.filing == 'replace'}
 local function isSpared(present)
-  return isLater(present.requestedAtMs, new.requestedAtMs)
+  return isLater(present.requestedAtMs, requestedAtMs)
 end
 local status, present = 'stored', nil
 if place > 0 then
   present = listed[place] == '${HAS_COPY}' and read(KEYS[2])
-  local isOvertaken = present and isSpared(present) and present.position.history == new.position.history
-    and present.position.sequence >= new.position.sequence
-  if isOvertaken or isEnded(listed[place], new.requestedAtMs) then status = 'overtaken'
+  local isOvertaken = present and isSpared(present) and present.position.history == args.position.history
+    and present.position.sequence >= args.position.sequence
+  if isOvertaken or isEnded(listed[place], requestedAtMs) then status = 'overtaken'
   elseif args.filing == 'never' or args.filing == 'replace' and not present then status = 'unshared' end
 end
 local isFiled = status == 'stored'
@@ -213,10 +217,15 @@ return 1
 `,
 );
 
-export interface BackfillArgs extends Pick<CompletionArgs, 'place' | 'owners' | 'keepMs' | 'lateMs' | 'by'> {
+/** One record of a list. */
+export interface BackfillRecord extends Pick<CompletionArgs, 'requestedAtMs' | 'place' | 'owners' | 'keepMs'> {
   readonly filing: 'always' | 'replace';
   /** How long the copy is kept unless it is read alone. */
   readonly briefMs: number;
+}
+
+export interface BackfillArgs extends Pick<CompletionArgs, 'lateMs' | 'by'> {
+  readonly records: readonly BackfillRecord[];
 }
 
 export interface BackfillReply extends Pick<CompletionReply, 'isAdded' | 'ended'> {
@@ -225,28 +234,34 @@ export interface BackfillReply extends Pick<CompletionReply, 'isAdded' | 'ended'
 }
 
 /**
- * KEYS: the key's owners, the copies of some of them. ARGV: BackfillArgs, meta, body. Returns BackfillReply. A copy that takes the
- * place of another that was read counts as read.
+ * KEYS: of each record its key's owners, and the copies of some of them. ARGV: BackfillArgs, then of each record its meta and
+ * body. Returns a BackfillReply for each. A copy that takes the place of another that was read counts as read.
  */
 export const BACKFILL = defineScript(
-  'backfillCopy',
+  'backfillCopies',
   `${ENTRY_LUA}${FILING_LUA}
-local args, new = cjson.decode(ARGV[1]), cjson.decode(ARGV[2])
-local owners, copies, place = args.owners, {unpack(KEYS, 2)}, args.place
-local listed = listedIn(KEYS[1], owners)
-local answer = {requestedAtMs = new.requestedAtMs, lateMs = args.lateMs, isShort = args.filing == 'replace'}
-local function isSpared(present)
-  return present.receivedAtMs >= new.requestedAtMs and not isFromFuture(present.requestedAtMs)
+local args, replies, at = cjson.decode(ARGV[1]), {}, 1
+for i, record in ipairs(args.records) do
+  local meta, body, owners, place = ARGV[2 * i], ARGV[2 * i + 1], record.owners, record.place
+  local requestedAtMs = record.requestedAtMs
+  local listing, copies = KEYS[at], {unpack(KEYS, at + 1, at + #owners)}
+  at = at + 1 + #owners
+  local listed = listedIn(listing, owners)
+  local answer = {requestedAtMs = requestedAtMs, lateMs = args.lateMs, isShort = record.filing == 'replace'}
+  local function isSpared(present)
+    return present.receivedAtMs >= requestedAtMs and not isFromFuture(present.requestedAtMs)
+  end
+  local present = listed[place] == '${HAS_COPY}' and read(copies[place]) or nil
+  local isTooLate = isEnded(listed[place], requestedAtMs) or present ~= nil and isSpared(present)
+  local isFiled = not isTooLate and (present ~= nil or record.filing ~= 'replace')
+  if isFiled then
+    local wasRead = present and redis.call('HEXISTS', copies[place], 'whole') == 0
+    write(copies[place], meta, body, record.keepMs, args.by, not wasRead and record.briefMs or nil)
+    list(listing, owners[place], record.keepMs)
+  end
+  local ended = endOthers(listing, owners, copies, listed, place, answer, isSpared)
+  replies[i] = {isTooLate = isTooLate, isAdded = isFiled and not present, ended = ended}
 end
-local present = listed[place] == '${HAS_COPY}' and read(copies[place]) or nil
-local isTooLate = isEnded(listed[place], new.requestedAtMs) or present ~= nil and isSpared(present)
-local isFiled = not isTooLate and (present ~= nil or args.filing ~= 'replace')
-if isFiled then
-  local wasRead = present and redis.call('HEXISTS', copies[place], 'whole') == 0
-  write(copies[place], ARGV[2], ARGV[3], args.keepMs, args.by, not wasRead and args.briefMs or nil)
-  list(KEYS[1], owners[place], args.keepMs)
-end
-local ended = endOthers(KEYS[1], owners, copies, listed, place, answer, isSpared)
-return cjson.encode({isTooLate = isTooLate, isAdded = isFiled and not present, ended = ended})
+return cjson.encode(replies)
 `,
 );

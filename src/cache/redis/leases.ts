@@ -100,10 +100,11 @@ export class RedisLease implements Lease {
   /** An absent answer and a foreign record end alike here: the same message, and the same negative entry. */
   async complete(answer: StoredEntry, sighting: Sighting | null = null): Promise<Completion> {
     const { kind, key, set, names } = this.#call;
-    const { entries, budget } = this.#options;
+    const { budget } = this.#options;
     const owners = ownersIn(kind, set);
-    const address = { key, owner: answer.owner };
-    const place = answer.entry.answer.kind === 'found' ? entries.copyAt(address) : entries.negativeAt(address);
+    const { owner } = answer;
+    const name = answer.entry.answer.kind === 'found' ? names.copy(owner) : names.negative(owner);
+    const place = { key, owner, name };
     const note = sighting === null ? null : seenNoteOf(sighting, this.#options);
     const completion = await this.#completion(answer, { place, owners, note }).catch(async (error: unknown) => {
       // An answer that cannot be written must not leave a lease that is renewed for ever.
@@ -131,7 +132,7 @@ export class RedisLease implements Lease {
   async #completion(answer: StoredEntry, { place, owners, note }: Filing) {
     const { key, set, holder, token } = this.#call;
     const { cache, entries, channel, budget } = this.#options;
-    const { owner, entry } = answer;
+    const { owner, entry, position } = answer;
     const isFound = entry.answer.kind === 'found';
     const { meta, body, keepMs } = await entries.encode(place, answer);
     const isTooLarge = !cache.values.takes(largestOf([body]));
@@ -145,6 +146,8 @@ export class RedisLease implements Lease {
         filed: channel.message({ key, set: set.name, filed }),
         unfiled: channel.message({ key, set: set.name, filed: null }),
       },
+      requestedAtMs: entry.requestedAtMs,
+      position,
       filing: isTooLarge ? 'never' : isFound && !isAdmitted ? 'replace' : 'always',
       place: isFound ? owners.indexOf(owner) + 1 : 0,
       owners,

@@ -6,7 +6,7 @@
 import { z } from 'zod';
 import type { RedisLink } from '../../redis/connection.ts';
 import type { CacheNames } from '../../redis/names.ts';
-import { defineScript, runScript } from '../../redis/script.ts';
+import { defineScript, inCalls, runScript } from '../../redis/script.ts';
 import { type Address, addressText } from '../address.ts';
 import type { RedisBudget } from './budget.ts';
 import type { LastSeen } from '../digest.ts';
@@ -45,8 +45,13 @@ local function noteSeen(key, note)
 end
 `;
 
-/** KEYS: the hash. ARGV: SeenNote. */
-const NOTE_SEEN = defineScript('noteSeen', `${ENTRY_LUA}${SEEN_LUA} noteSeen(KEYS[1], cjson.decode(ARGV[1]))`);
+/** KEYS: hashes. ARGV: for each, a SeenNote. */
+const NOTE_SEEN = defineScript(
+  'noteSeen',
+  `${ENTRY_LUA}${SEEN_LUA}
+for i, key in ipairs(KEYS) do noteSeen(key, cjson.decode(ARGV[i])) end
+`,
+);
 
 /** KEYS: the hash. ARGV: workspace, the sequence of the announced change. Nothing is noted of a call that was seen since. */
 const NOTE_ANNOUNCED = defineScript(
@@ -126,14 +131,14 @@ export class RedisSeenCalls implements SeenCalls {
 
   async write(sightings: readonly Sighting[]): Promise<void> {
     const { cache, names } = this.#options;
-    await Promise.all(
-      sightings.map(async (sighting) => {
-        const note = seenNoteOf(sighting, this.#options);
-        if (note === null) return;
-        const { seen } = names.of(sighting.address.key);
-        await runScript(cache, NOTE_SEEN, { keys: [seen], args: [JSON.stringify(note)] });
-      }),
+    const notes = sightings.flatMap((sighting) => {
+      const note = seenNoteOf(sighting, this.#options);
+      return note === null ? [] : [{ hash: names.of(sighting.address.key).seen, note: JSON.stringify(note) }];
+    });
+    const calls = inCalls(cache, notes).map((some) =>
+      runScript(cache, NOTE_SEEN, { keys: some.map(({ hash }) => hash), args: some.map(({ note }) => note) }),
     );
+    await Promise.all(calls);
   }
 
   async forget(addresses: readonly Address[]): Promise<void> {
@@ -146,15 +151,13 @@ export class RedisSeenCalls implements SeenCalls {
     await runScript(cache, NOTE_ANNOUNCED, { keys: [names.of(key).seen], args: [owner, announced] });
   }
 
-  /** The owner's field in the hash of each key. In a Cluster they lie on several servers; else all are asked for at once. */
+  /** The owner's field in the hash of each key. */
   async #fields(addresses: readonly Address[], hashOf: (key: string) => string): Promise<readonly (string | null)[]> {
     const { cache } = this.#options;
-    if (cache.kind === 'cluster') {
-      return await cache.run((client) =>
-        Promise.all(addresses.map(({ key, owner }) => client.hget(hashOf(key), owner))),
-      );
-    }
-    const call = { keys: addresses.map(({ key }) => hashOf(key)), args: addresses.map(({ owner }) => owner) };
-    return fieldsSchema.parse(await runScript(cache, GET_FIELDS, call));
+    const calls = inCalls(cache, addresses).map(async (some) => {
+      const call = { keys: some.map(({ key }) => hashOf(key)), args: some.map(({ owner }) => owner) };
+      return fieldsSchema.parse(await runScript(cache, GET_FIELDS, call));
+    });
+    return (await Promise.all(calls)).flat();
   }
 }

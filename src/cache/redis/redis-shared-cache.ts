@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { parseReply, runScript } from '../../redis/script.ts';
+import { inCalls, parseReply, runScript } from '../../redis/script.ts';
 import { largestOf } from '../../redis/value-limit.ts';
 import type { Clock } from '../../time/clock.ts';
 import { redisSpan } from '../../tracing/spans.ts';
@@ -13,10 +13,18 @@ import type { Keyed } from '../entry.ts';
 import { holderOf } from '../memory-tier.ts';
 import { LATE_MS, type PurgeLog } from '../purge-log.ts';
 import type { Backfilled, Following, KeptFor, Look, Looked, SharedCache } from '../shared-cache.ts';
-import { BACKFILL, type BackfillArgs, type BackfillReply, LOOK, type LookArgs } from './call-scripts.ts';
+import {
+  BACKFILL,
+  type BackfillArgs,
+  type BackfillRecord,
+  type BackfillReply,
+  LOOK,
+  type LookArgs,
+} from './call-scripts.ts';
 import { parseJson } from './entry-format.ts';
 import { failureSchema, filedSchema, type LeaseOptions, RedisLease } from './leases.ts';
 import { lastSeenIn } from './redis-seen-calls.ts';
+import type { NewCopy } from './budget.ts';
 import type { RollbackGuard } from './rollback-guard.ts';
 
 export interface RedisSharedCacheOptions {
@@ -27,6 +35,20 @@ export interface RedisSharedCacheOptions {
   readonly guard: Pick<RollbackGuard, 'prove'>;
   readonly clock: Pick<Clock, 'nowMs'>;
 }
+
+/** A record of a list, ready for the script that files it. */
+interface ToFile {
+  readonly record: BackfillRecord;
+  readonly meta: string;
+  readonly body: Buffer;
+  readonly keys: readonly string[];
+  /** As the budget counts it, and whether it was admitted. */
+  readonly copy: NewCopy;
+  readonly isAdmitted: boolean;
+}
+
+/** It is too large for Redis. */
+const NOT_FILED: Backfilled = { isTooLate: false, ended: [] };
 
 export class RedisSharedCache implements SharedCache {
   readonly #options: RedisSharedCacheOptions;
@@ -75,7 +97,7 @@ export class RedisSharedCache implements SharedCache {
     const beside = [names.lease(set.name), names.failure(set.name), names.negative(set.name), names.owners, names.seen];
     const asked = { keys: [...beside, ...owners.map(names.copy)], args: [JSON.stringify(args)] };
     const reply = await redisSpan('cache', 'EVALSHA look-up', runScript(cache, LOOK, asked, 'Buffer'));
-    const [about, ...fields] = z.array(z.unknown()).parse(reply);
+    const [about, ...fields] = replySchema.parse(reply);
     const looked = parseReply(lookedSchema, about);
     if (looked.status === 'found') {
       // A copy that was read before a purge of it was forgotten could not be told from a good one.
@@ -96,37 +118,49 @@ export class RedisSharedCache implements SharedCache {
 
   async backfill(entries: readonly Keyed[], { set, keyId }: KeptFor): Promise<readonly Backfilled[]> {
     this.#assertUsable();
+    const { cache } = this.#options.leases;
     const holder = holderOf(keyId);
-    const results = Promise.all(entries.map((entry) => this.#backfillOne(entry, set, holder)));
-    return await redisSpan('cache', 'EVALSHA entry', results, entries.length);
+    const filed = await Promise.all(entries.map((entry) => this.#toFile(entry, set, holder)));
+    const calls = inCalls(
+      cache,
+      filed.filter((one) => 'record' in one),
+    );
+    const results = Promise.all(calls.map((records) => this.#file(records, holder)));
+    const replies = (await redisSpan('cache', 'EVALSHA entry', results, calls.length)).flat().values();
+    return filed.map((one) => ('record' in one ? (replies.next().value ?? NOT_FILED) : one));
   }
 
-  async #backfillOne({ key, stored }: Keyed, set: WorkspaceSet, holder: string): Promise<Backfilled> {
+  /** The record of a list as the script files it, or what becomes of it without. */
+  async #toFile({ key, stored }: Keyed, set: WorkspaceSet, holder: string): Promise<ToFile | Backfilled> {
     const { leases, clock } = this.#options;
     const { cache, entries, budget } = leases;
     const { owner, entry } = stored;
-    const { meta, body, keepMs, briefMs } = await entries.encode(entries.copyAt({ key, owner }), stored);
-    if (!cache.values.takes(largestOf([meta, body]))) return { isTooLate: false, ended: [] };
+    const names = entries.names.of(key);
+    const at = { key, owner, name: names.copy(owner) };
+    const { meta, body, keepMs, briefMs } = await entries.encode(at, stored);
+    if (!cache.values.takes(largestOf([meta, body]))) return NOT_FILED;
     // No lease guards it: a process that was stopped may come so late that a purge of it is forgotten.
     if (clock.nowMs() - entry.requestedAtMs >= LATE_MS) return { isTooLate: true, ended: [] };
     const copy = { holder, bytes: meta.length + body.length, isBackfill: true };
     const isAdmitted = budget.admit(copy);
     const owners = set.ids.includes(owner) ? set.ids : [owner];
-    const about: BackfillArgs = {
-      place: owners.indexOf(owner) + 1,
-      owners,
-      keepMs,
-      briefMs,
-      lateMs: LATE_MS,
-      by: holder,
-      filing: isAdmitted ? 'always' : 'replace',
-    };
-    const names = entries.names.of(key);
-    const keys = [names.owners, ...owners.map(names.copy)];
-    const reply = await runScript(cache, BACKFILL, { keys, args: [JSON.stringify(about), meta, body] });
-    const { isTooLate, isAdded, ended } = parseReply(backfilledSchema, reply);
-    if (isAdmitted && !isAdded) budget.giveBack(copy);
-    return { isTooLate, ended };
+    const filing = isAdmitted ? 'always' : 'replace';
+    const place = owners.indexOf(owner) + 1;
+    const { requestedAtMs } = entry;
+    const record: BackfillRecord = { requestedAtMs, place, owners, keepMs, briefMs, filing };
+    return { record, meta, body, keys: [names.owners, ...owners.map(names.copy)], copy, isAdmitted };
+  }
+
+  async #file(filed: readonly ToFile[], holder: string): Promise<readonly Backfilled[]> {
+    const { cache, budget } = this.#options.leases;
+    const about: BackfillArgs = { records: filed.map(({ record }) => record), lateMs: LATE_MS, by: holder };
+    const args = [JSON.stringify(about), ...filed.flatMap(({ meta, body }) => [meta, body])];
+    const reply = await runScript(cache, BACKFILL, { keys: filed.flatMap(({ keys }) => keys), args });
+    return parseReply(backfilledSchema, reply).map(({ isTooLate, isAdded, ended }, index) => {
+      const one = filed[index];
+      if (one?.isAdmitted === true && !isAdded) budget.giveBack(one.copy);
+      return { isTooLate, ended };
+    });
   }
 
   follow(key: string, set: WorkspaceSet): Following {
@@ -140,6 +174,8 @@ export class RedisSharedCache implements SharedCache {
   }
 }
 
+/** JSON, and what is sent as it is filed. */
+const replySchema = z.array(z.unknown());
 const lookedSchema = z.discriminatedUnion('status', [
   z.object({ status: z.literal('found'), seenAtMs: z.number(), place: z.int() }),
   z.object({ status: z.literal('failed') }),
@@ -147,4 +183,4 @@ const lookedSchema = z.discriminatedUnion('status', [
   z.object({ status: z.literal('leased'), lastSeen: z.record(z.string(), z.string()) }),
   z.object({ status: z.literal('nothing') }),
 ]);
-const backfilledSchema = filedSchema.extend({ isTooLate: z.boolean() }) satisfies z.ZodType<BackfillReply>;
+const backfilledSchema = z.array(filedSchema.extend({ isTooLate: z.boolean() }) satisfies z.ZodType<BackfillReply>);
