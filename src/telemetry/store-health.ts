@@ -217,10 +217,8 @@ export class StoreHealth {
   }
 
   #recent(): Calls {
-    const nowMs = this.#clock.nowMs();
     const sum = { calls: 0, failed: 0 };
-    for (const [atMs, { calls, failed }] of Object.entries(this.#calls.own())) {
-      if (Number(atMs) <= nowMs - WINDOW_MS || Number(atMs) > nowMs) continue;
+    for (const { calls, failed } of this.#calls.since(this.#clock.nowMs() - WINDOW_MS)) {
       sum.calls += calls;
       sum.failed += failed;
     }

@@ -102,6 +102,14 @@ export class TimeBuckets<C, W> {
     return counts;
   }
 
+  /** This process's counts of the last steps: of those that began after that time, and not after now. */
+  since(timeMs: number): readonly C[] {
+    const nowMs = this.#clock.nowMs();
+    const counts: C[] = [];
+    for (const [atMs, one] of this.#own) if (atMs > timeMs && atMs <= nowMs) counts.push(one);
+    return counts;
+  }
+
   #end(): void {
     if (this.#underWay !== null) this.#options.onEnd?.(this.#underWay.atMs, this.#underWay.counts);
     this.#underWay = null;
