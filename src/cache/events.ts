@@ -2,7 +2,7 @@
  * The stream of events: what the cache does, reported once to a list of listeners (metrics, log, what-if, counters). A
  * listener changes nothing, and never throws.
  */
-import type { StoreError } from '../upstream/store-error.ts';
+import type { StoreError, StoreErrorKind } from '../upstream/store-error.ts';
 import type { Refresh } from './entry.ts';
 import type { CacheRead, ReadOutcome } from './reader.ts';
 import type { CacheClass } from './ttl-policy.ts';
@@ -36,6 +36,8 @@ export interface ReadReport {
   readonly tier: CacheRead<unknown>['tier'];
   /** Null for reads that a fresh or stale copy answered at once. */
   readonly missReason: MissReason | null;
+  /** Why the store gave nothing better: an old copy is served instead, or nothing. Null if it did, or had no need to. */
+  readonly failure: StoreErrorKind | null;
   /** The age of what was served; null if nothing was, or if that is from the future (C9: its age is unknown). */
   readonly ageMs: number | null;
   /** From the request to the answer, in fractions of a millisecond. */

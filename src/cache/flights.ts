@@ -7,8 +7,7 @@
  * ever noticed: no joining, no waking, no failure, no negative entry. So a record of another workspace looks like none (K7a:
  * not by a second try either), because its readers share nothing with those who may not see it.
  *
- * A thousand readers of one set cost one call, and readers of n sets up to n, unless a copy is renewed. That fails as
- * follows:
+ * A thousand readers of one set cost one call, readers of n sets up to n, unless a copy is renewed. That fails as follows:
  * - The process that has the lease dies: it lapses 2 s after its last renewal, and one of those who wait takes over.
  * - The process is paused past its lease: another takes over, and the late answer is stored nowhere.
  * - Redis does not answer: each process calls for itself (C8: it goes on without Redis).
@@ -84,6 +83,7 @@ export type LookEnd<T> =
   | { readonly kind: 'failed'; readonly error: StoreError }
   | { readonly kind: 'call'; readonly turn: Turn | null };
 
+type Failed = FlightFailure & Pick<StoreError, 'isGivenUp'> & { readonly atMs: number };
 const MAX_FAILURES = 10_000;
 /** How long a waiter trusts to be woken before it asks for the lease again. */
 const LOOK_EVERY_MS = 250;
@@ -97,7 +97,7 @@ export class Flights {
   /** By key and set. */
   readonly #underWay: WaitedFlights<Landing>;
   /** Why flights have failed, by key and set. Not the errors themselves: each would hold on to all that its flight had. */
-  readonly #failures = new LRUCache<string, FlightFailure & { readonly atMs: number }>(atMost(MAX_FAILURES));
+  readonly #failures = new LRUCache<string, Failed>(atMost(MAX_FAILURES));
   readonly #spans = new FlightSpans();
 
   constructor(options: ReadThroughParts) {
@@ -115,7 +115,7 @@ export class Flights {
   async look<T>(task: FetchTask<T>): Promise<LookEnd<T>> {
     const name = nameOf(task);
     if (this.#underWay.has(name)) return { kind: 'call', turn: null };
-    const lastFailure = this.#lastFailure(name);
+    const lastFailure = this.#lastFailure(name, task.previous?.state === 'changed');
     const turn = await attempt(this.#options.events, 'look', () =>
       withinWait(task, this.#lookTogether(task, lastFailure === null)),
     );
@@ -167,13 +167,9 @@ export class Flights {
   /** How many of the flights of now have not ended within that time. */
   async settled(withinMs: number): Promise<number> {
     const left = new Set([...this.#underWay.underWay()].map(([, , result]) => result));
-    const ends = Promise.allSettled([...left].map((result) => result.finally(() => left.delete(result))));
-    return await withDeadline(
-      ends.then(() => 0),
-      withinMs,
-      this.#options.timers,
-      () => left.size,
-    );
+    const ends = [...left].map((result) => result.finally(() => left.delete(result)));
+    const ended = Promise.allSettled(ends).then(() => 0);
+    return await withDeadline(ended, withinMs, this.#options.timers, () => left.size);
   }
 
   /** One look for all who look for the same. What it has brought for a flight is given back if none begins with it. */
@@ -201,17 +197,18 @@ export class Flights {
 
   /** For others who may come within a second. A reader who left says nothing of the store, and a maintenance may end now. */
   #onFailed(name: string, { request, previous }: FetchTask, error: unknown): void {
+    const { events, clock } = this.#options;
     const failure = asStoreError(error);
-    if (failure.kind === 'paused') return;
-    if (previous !== null)
-      this.#options.events.onRefreshFailed?.({ class: request.kind, key: request.key, error: failure });
-    if (failure.kind !== 'aborted')
-      this.#failures.set(name, { ...toFailure(failure), atMs: this.#options.clock.nowMs() });
+    const { kind, isGivenUp } = failure;
+    if (kind === 'paused') return;
+    if (previous !== null) events.onRefreshFailed?.({ class: request.kind, key: request.key, error: failure });
+    if (kind !== 'aborted') this.#failures.set(name, { ...toFailure(failure), isGivenUp, atMs: clock.nowMs() });
   }
 
-  #lastFailure(name: string): StoreError | null {
+  /** `isUrgent`: a call that was given up in the queue says nothing to the reader of a copy that has changed. */
+  #lastFailure(name: string, isUrgent = false): StoreError | null {
     const failure = this.#failures.get(name);
-    if (failure === undefined) return null;
+    if (failure === undefined || (isUrgent && failure.isGivenUp)) return null;
     const agoMs = this.#options.clock.nowMs() - failure.atMs;
     // A clock that was set back must not make it last (C9: a time in the future is unknown).
     return agoMs < 0 || agoMs >= REMEMBER_FAILURES_MS ? null : fromFailure(failure);

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { withDeadline } from '../time/timers.ts';
 import { Batches } from '../time/turns.ts';
 import { maintenanceError } from '../upstream/maintenance.ts';
-import { asStoreError, StoreError } from '../upstream/store-error.ts';
+import { asStoreError, StoreError, type StoreErrorKind } from '../upstream/store-error.ts';
 import { workspaceSetOf, type WorkspaceSet } from './address.ts';
 import { assess, copyInMemory, type ReadThroughParts } from './copies.ts';
 import { EarlyRenewal } from './early-renewal.ts';
@@ -61,7 +61,7 @@ type WaitEnd =
   | { readonly kind: 'failed'; readonly error: StoreError }
   | { readonly kind: 'late' };
 
-type Served = Pick<CacheRead<unknown>, 'outcome' | 'tier' | 'isKept' | 'forward'> & {
+type Served = Pick<CacheRead<unknown>, 'outcome' | 'tier' | 'isKept' | 'forward' | 'failure'> & {
   /** Null for reads that the cache answered at once. */
   readonly reason: MissReason | null;
 };
@@ -121,12 +121,12 @@ export class ReadThrough implements Cache {
       // During maintenance: the shared cache may have something better all the same.
       case 'serve-fallback':
         if (seenAtMs === null) return await this.#lookOnly(read, copy);
-        return this.#serveCopy(read, next.copy, this.#missReason(request, copy));
+        return this.#serveCopy(read, next.copy, this.#missReason(request, copy), 'paused');
       case 'refuse':
         break;
     }
     if (seenAtMs === null) return await this.#lookOnly(read, copy);
-    this.#reportFailed(read, this.#missReason(request, copy));
+    this.#reportFailed(read, this.#missReason(request, copy), 'paused');
     throw maintenanceError(next.maintenance, this.#options.clock);
   }
 
@@ -201,8 +201,8 @@ export class ReadThrough implements Cache {
   /** Serves the fallback, unless it is over by now. Throws the error if there is none. */
   #fallBack<T>(miss: Miss<T>, error: StoreError): CacheRead<T> {
     const fallback = this.#fallbackNow(miss);
-    if (fallback !== null) return this.#serveCopy(miss, fallback, miss.reason);
-    this.#reportFailed(miss, miss.reason);
+    if (fallback !== null) return this.#serveCopy(miss, fallback, miss.reason, error.kind);
+    this.#reportFailed(miss, miss.reason, error.kind);
     throw error;
   }
 
@@ -211,11 +211,16 @@ export class ReadThrough implements Cache {
    * - It was a renewal for all who may see the copy, and has brought nothing for the reader's own set of workspaces.
    * - Another reader began it, and it read the store before a purge or a change that this reader has seen.
    * - All others left before its call was sent.
+   * - Those who began it could do with what they had, so its call left the queue early. This reader's copy is from before a
+   *   change.
    */
-  #mustLookAgain<T>({ reader, set }: Miss<T>, end: WaitEnd, { startedByCaller, signal }: Flight<Landing>): boolean {
+  #mustLookAgain<T>(miss: Miss<T>, end: WaitEnd, { startedByCaller, signal }: Flight<Landing>): boolean {
+    const { reader, set, fallback } = miss;
     if (end.kind === 'late') return false;
     if (end.kind === 'failed') {
-      return !startedByCaller && end.error.kind === 'aborted' && signal.aborted && reader.signal?.aborted !== true;
+      const { kind, isGivenUp } = end.error;
+      const isAbandoned = kind === 'aborted' && signal.aborted && reader.signal?.aborted !== true;
+      return !startedByCaller && (isAbandoned || (isGivenUp && fallback?.state === 'changed'));
     }
     const { served } = end.landing;
     const { purges, clock } = this.#options;
@@ -254,7 +259,7 @@ export class ReadThrough implements Cache {
       throw new Error(`A flight of ${request.key} has brought the answer to another request.`);
     const outcome = from === 'store' && flight.startedByCaller ? 'miss' : 'collapsed';
     const forward = miss.previous === null || miss.previous.state === 'purged' ? 'uri-miss' : 'stale';
-    return this.#serve(miss, served, { outcome, tier: null, isKept, reason, forward });
+    return this.#serve(miss, served, { outcome, tier: null, isKept, reason, failure: null, forward });
   }
 
   /**
@@ -265,8 +270,14 @@ export class ReadThrough implements Cache {
     return receivedAtMs < this.#options.clock.nowMs() - this.#sinceMs(startedMicros);
   }
 
-  #serveCopy<T>(read: Read<T>, copy: CachedCopy<T>, reason: MissReason | null): CacheRead<T> {
-    const served = { outcome: outcomeOf(copy), tier: copy.tier, isKept: true, reason };
+  /** `failure`: of an old copy, why the store has not renewed it. */
+  #serveCopy<T>(
+    read: Read<T>,
+    copy: CachedCopy<T>,
+    reason: MissReason | null,
+    failure: StoreErrorKind | null = null,
+  ): CacheRead<T> {
+    const served = { outcome: outcomeOf(copy), tier: copy.tier, isKept: true, failure, reason };
     return this.#serve(read, copy.stored, served, copy);
   }
 
@@ -289,6 +300,7 @@ export class ReadThrough implements Cache {
       outcome: served.outcome,
       tier: served.tier,
       missReason: reason,
+      failure: served.failure,
       ageMs,
       durationMs: this.#sinceMs(startedMicros),
     });
@@ -296,10 +308,14 @@ export class ReadThrough implements Cache {
   }
 
   /** There is nothing to serve. */
-  #reportFailed<T>({ request: { key, keyHash, kind }, startedMicros }: Read<T>, reason: MissReason): void {
+  #reportFailed<T>(
+    { request: { key, keyHash, kind }, startedMicros }: Read<T>,
+    reason: MissReason,
+    failure: StoreErrorKind,
+  ): void {
     const nothing = { copyHash: keyHash, items: [], outcome: 'failed', tier: null, ageMs: null } as const;
     const durationMs = this.#sinceMs(startedMicros);
-    this.#options.events.onRead?.({ class: kind, key, keyHash, ...nothing, missReason: reason, durationMs });
+    this.#options.events.onRead?.({ class: kind, key, keyHash, ...nothing, missReason: reason, failure, durationMs });
   }
 
   #missReason<T>({ kind, key }: CacheRequest<T>, previous: CachedCopy<T> | null): MissReason {

@@ -1,5 +1,6 @@
 /** A read of the cache: who reads, and what it brings. */
 import type { RedisWait } from '../redis/request-wait.ts';
+import type { StoreErrorKind } from '../upstream/store-error.ts';
 import type { Entry } from './entry.ts';
 import type { CacheRequest } from './request.ts';
 
@@ -29,6 +30,8 @@ export interface CacheRead<T> {
   readonly isKept: boolean;
   /** Why the store was asked (RFC 9211 `fwd`): there was no copy, or a stale one. Missing: there was no copy. */
   readonly forward?: 'uri-miss' | 'stale';
+  /** Why the store has not renewed an old copy that is served instead; null if none is. */
+  readonly failure: StoreErrorKind | null;
 }
 
 export interface Reader {

@@ -116,7 +116,9 @@ export async function callStore<T>(
     });
   };
   try {
-    const how = { signal, isBackground, isEarly, readers, onReserved };
+    // C11: a copy from before a change does not do instead, as long as the store is well.
+    const isUrgent = !isBackground && task.previous?.state === 'changed';
+    const how = { signal, isBackground, isEarly, isUrgent, readers, onReserved };
     const answer = await request.send(store.fetch, { ...fetchOptions(known, reader), ...how });
     const about = { set, stamp: { ...stamp, receivedAtMs: clock.nowMs() } };
     const { stored, isChanged } = entryOfAnswer(request, known, answer, about);

@@ -117,7 +117,7 @@ export const configSchema = section({
       'Most calls in the queue for the store per process; further ones are refused at once. `upstream.queueTimeout` bounds the wait; this bounds the memory that a burst takes, a few kilobytes per call. Lower it if many late answers are useless.',
     ),
     queueTimeoutMs: setting(duration(0, 300 * SECOND), { env: null, default: '1s' }).describe(
-      'How long a call may wait in the queue for the store before it is refused. Below `upstream.timeout`, which includes the wait.',
+      'How long a call may wait in the queue for the store before it is refused; one that renews a copy from before a change, while a reader waits, may wait for `upstream.timeout`. Below `upstream.timeout`, which includes the wait.',
     ),
     reservePercent: setting(integer(0, 90), { env: null, default: 20 }).describe(
       'Share of `upstream.maxConnections` that one API key leaves to the others. 0 for a gateway with one consumer.',

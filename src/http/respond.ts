@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip, zstdCompress } from 'node:zlib';
 import { LRUCache } from 'lru-cache';
 import Negotiator from 'negotiator';
-import type { CacheRead, ReadOutcome } from '../cache/reader.ts';
+import type { CacheRead } from '../cache/reader.ts';
 import { hashOf } from '../server/static-file.ts';
 import { FairQueue } from '../shares/shares.ts';
 import { systemClock } from '../time/clock.ts';
@@ -163,7 +163,7 @@ const JSON_TYPE = { 'Content-Type': 'application/json; charset=utf-8' };
 
 /** Answers with a read whose reader was authorized for it. */
 export function respond(ctx: Context, read: CacheRead<unknown>, representation: Representation): Promise<void> {
-  return respondWith(ctx, representation, cacheHeaders(read), read.outcome);
+  return respondWith(ctx, representation, cacheHeaders(read), read);
 }
 
 /** Answers with these headers beside those of the representation; with 304 if the client has these bytes. */
@@ -171,7 +171,7 @@ export async function respondWith(
   ctx: Context,
   representation: Representation,
   caching: Headers,
-  outcome: ReadOutcome | null,
+  cache: Answer['cache'],
 ): Promise<void> {
   const { headers: asked } = ctx.req;
   const { state } = ctx;
@@ -182,7 +182,7 @@ export async function respondWith(
   const body = isNotModified ? null : await representation.body(coding, state.slot?.holder ?? '');
   const headers = [{ ETag: etag }, caching, representation.headers];
   if (coding !== null && body !== null) headers.push({ 'Content-Encoding': coding });
-  state.answer = { status: body === null ? 304 : 200, body, headers, cache: outcome };
+  state.answer = { status: body === null ? 304 : 200, body, headers, cache };
 }
 
 /**

@@ -3,7 +3,7 @@ import type { RouterContext } from '@koa/router';
 import type Koa from 'koa';
 import type { ZodType } from 'zod';
 import type { oas31 } from 'zod-openapi';
-import type { Cache, ReadOutcome } from '../cache/reader.ts';
+import type { Cache, CacheRead } from '../cache/reader.ts';
 import type { ReadableFeed } from '../changes/open.ts';
 import type { Clock } from '../time/clock.ts';
 import type { CacheRequest } from '../cache/request.ts';
@@ -124,7 +124,7 @@ export interface Answer {
   readonly body: Buffer | null;
   readonly headers: readonly Headers[];
   /** How the cache answered; null if it was not read, or what it brought is not sent. */
-  readonly cache: ReadOutcome | null;
+  readonly cache: Pick<CacheRead<unknown>, 'outcome' | 'failure'> | null;
 }
 
 interface Arrival {

@@ -114,11 +114,12 @@ export function cacheListener({
     logger.warn({ class: cacheClass }, `a copy is from the future, and is renewed: ${whose}`);
   };
   return {
-    onRead: ({ class: cacheClass, outcome, tier, missReason, ageMs }) => {
+    onRead: ({ class: cacheClass, outcome, tier, missReason, failure, ageMs }) => {
       if (ageMs === null && outcome !== 'failed') warnOfClock(cacheClass);
       metrics.cacheReads.inc({ class: cacheClass, outcome, tier: tier ?? NONE });
       if (ageMs !== null) metrics.entryAges.observe({ class: cacheClass }, ageMs / 1000);
       if (missReason !== null) metrics.cacheMisses.inc({ class: cacheClass, reason: missReason });
+      if (failure !== null) metrics.cacheFallbacks.inc({ class: cacheClass, outcome, reason: failure });
     },
     onRefresh: (refresh) => consumers.onRefresh(refresh),
     onLeaseWait: ({ class: cacheClass, end, durationMs }) =>

@@ -8,6 +8,8 @@ export const METRIC_HELP = {
   evalgate_cache_entry_age_seconds: 'Age of served answers, from the store call on; near 0 for answers just fetched.',
   evalgate_cache_lease_wait_seconds:
     "Time that reads waited for another process's call to the store, by how the wait ended: stored (its answer came), failed (its failure came), taken-over (it came to nothing), timeout.",
+  evalgate_cache_fallbacks_total:
+    'Reads that got an old copy (stale-if-error, changed) or nothing (failed), by why the store gave no better: the outcome of its call, or overloaded, suspended and paused if none was sent.',
   evalgate_cache_limit_bytes: 'Bytes that the memory tier may hold.',
   evalgate_cache_misses_total: 'Reads that the cache could not answer, by reason.',
   evalgate_cache_reads_total: 'Reads through the cache, by outcome and tier of the entry.',

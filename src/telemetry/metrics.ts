@@ -74,6 +74,7 @@ export class Metrics {
   readonly recordsLeftOut = this.#counter('evalgate_store_records_left_out_total', 'resource');
   readonly cacheReads = this.#counter('evalgate_cache_reads_total', 'class', 'outcome', 'tier');
   readonly cacheMisses = this.#counter('evalgate_cache_misses_total', 'class', 'reason');
+  readonly cacheFallbacks = this.#counter('evalgate_cache_fallbacks_total', 'class', 'outcome', 'reason');
   readonly undecryptable = this.#counter('evalgate_cache_undecryptable_total', 'reason');
   readonly entryAges = this.#histogram('evalgate_cache_entry_age_seconds', AGE_SECONDS, 'class');
   readonly leaseWaits = this.#histogram('evalgate_cache_lease_wait_seconds', SECONDS, 'class', 'end');

@@ -7,7 +7,7 @@ import { RegistryUnavailableError } from '../keys/key.ts';
 import { logError } from '../log/error.ts';
 import { type Logger, withoutRedaction } from '../log/logger.ts';
 import type { WindowName } from '../quota/limiter.ts';
-import { StoreError } from '../upstream/store-error.ts';
+import { StoreError, type StoreErrorKind } from '../upstream/store-error.ts';
 
 /** Never sent: the status that server logs give a request whose client left before it was answered. */
 export const CLIENT_CLOSED_REQUEST = 499;
@@ -30,6 +30,8 @@ export interface RequestReport {
   readonly status: number;
   readonly durationMs: number;
   readonly cache: ReadOutcome | null;
+  /** Why the store has not renewed an old copy that was served instead; null if none was. */
+  readonly storeFailure: StoreErrorKind | null;
   readonly refusal: Refusal | null;
   /** The error behind a 500; null if there is none. */
   readonly failure: unknown;
@@ -69,7 +71,8 @@ export class RequestLog {
   write(report: RequestReport): void {
     const { requestId, keyId, surface, route, method, status, cache, traceId, failure, refusal } = report;
     const durationMs = Math.round(report.durationMs * 1000) / 1000;
-    const line = { requestId, keyId, method, status, durationMs, cache, ...refusal, traceId };
+    const storeFailure = report.storeFailure ?? undefined;
+    const line = { requestId, keyId, method, status, durationMs, cache, storeFailure, ...refusal, traceId };
     const isExpected = isPartOfOutage(report);
     if (status >= 500 && !isExpected) {
       this.#logger.error({ surface, route, ...line, err: failure }, 'request');

@@ -160,19 +160,19 @@ export class Guard {
 
   async #try<P, R>(resource: Resource<P, R>, params: P, { deadlineMs, ...options }: Attempt): Promise<StoreAnswer<R>> {
     const startedMs = this.#nowMs();
-    const { keyId, isBackground = false, isEarly = false, readers = () => 1, signal } = options;
+    const { keyId, isBackground = false, isEarly = false, isUrgent = false, readers = () => 1, signal } = options;
     const origin = { keyId, isBackground };
     const admission = this.#circuits.admit(origin, startedMs);
     if (admission === null) throw this.#heldBack(origin);
     // Until the store has shown its limit, it may bear what would be refused.
     const { queueTimeoutMs, timeoutMs: longestMs } = this.#options.limits;
-    const queueMs = this.#limit?.isUnproven === true ? longestMs : queueTimeoutMs;
+    const queueMs = isUrgent || this.#limit?.isUnproven === true ? longestMs : queueTimeoutMs;
     const waitMs = isEarly ? 0 : Math.min(queueMs, deadlineMs - startedMs);
     const permit = await this.#queue.acquire({ ...origin, readers, waitMs, ...(signal && { signal }) });
     let sent: SentCall | null = null;
     try {
       if (permit === 'abandoned') throw new StoreError('aborted', 'nobody waits for the answer any more');
-      if (typeof permit === 'string') throw this.#rejected(permit, origin);
+      if (typeof permit === 'string') throw this.#rejected(permit, origin, { waitMs, isUrgent });
       // A circuit may have opened while this call waited.
       if (!this.#circuits.begin(admission, this.#nowMs())) throw this.#heldBack(origin);
       const waitedMs = this.#nowMs() - startedMs;
@@ -257,10 +257,16 @@ export class Guard {
   }
 
   #heldBack(origin: CallOrigin): StoreError {
-    return this.#rejected(this.#circuits.heldBackBy(origin) === 'key' ? 'key-failing' : 'store-failing', origin);
+    const reason = this.#circuits.heldBackBy(origin) === 'key' ? 'key-failing' : 'store-failing';
+    return this.#rejected(reason, origin, { waitMs: 0, isUrgent: false });
   }
 
-  #rejected(reason: Rejection, origin: CallOrigin): StoreError {
+  /** `waitMs`: how long the call might have waited. */
+  #rejected(
+    reason: Rejection,
+    origin: CallOrigin,
+    { waitMs, isUrgent }: { readonly waitMs: number; readonly isUrgent: boolean },
+  ): StoreError {
     this.#hooks.onRefused?.(reason);
     if (reason === 'store-failing' || reason === 'key-failing') {
       const retryAfterMs = Math.max(MIN_RETRY_AFTER_MS, this.#circuits.probeInMs(origin, this.#nowMs()));
@@ -272,12 +278,14 @@ export class Guard {
     const { maxQueue, queueTimeoutMs } = this.#options.limits;
     const reasons = {
       'queue-full': `${maxQueue} others waited`,
-      'queue-timeout': `it had waited for ${queueTimeoutMs} ms`,
+      'queue-timeout': `it had waited for ${Math.round(waitMs)} ms`,
       'renewal-dropped': 'the renewal could not be had in time',
     };
     // By then all calls that wait now are gone.
     const retryAfterMs = Math.max(MIN_RETRY_AFTER_MS, queueTimeoutMs);
-    return new StoreError('overloaded', `the call was not sent to the store: ${reasons[reason]}`, { retryAfterMs });
+    const isGivenUp = reason !== 'queue-full' && !isUrgent;
+    const message = `the call was not sent to the store: ${reasons[reason]}`;
+    return new StoreError('overloaded', message, { retryAfterMs, isGivenUp });
   }
 
   /** A clock that is never set back. */

@@ -34,7 +34,7 @@ export function isStoreErrorKind(text: unknown): text is StoreErrorKind {
 }
 
 type StoreErrorDetails = Partial<
-  Pick<StoreError, 'retryAfterMs' | 'status' | 'workspaceId' | 'isUnprovoked' | 'cause'>
+  Pick<StoreError, 'retryAfterMs' | 'status' | 'workspaceId' | 'isUnprovoked' | 'isGivenUp' | 'cause'>
 >;
 
 /** A failed call to the store. `message` is private (for logs); `publicMessage` may be shown to anyone. */
@@ -52,6 +52,8 @@ export class StoreError extends Error {
   readonly workspaceId: string | null;
   /** Whether no call had a part in the failure: nothing listens at the store's address, or its name has none. */
   readonly isUnprovoked: boolean;
+  /** Whether the call left the queue before its turn came, though a reader with more time might have had it. */
+  readonly isGivenUp: boolean;
 
   constructor(kind: StoreErrorKind, privateMessage: string, details: StoreErrorDetails = {}) {
     super(privateMessage, { cause: details.cause });
@@ -60,6 +62,7 @@ export class StoreError extends Error {
     this.status = details.status ?? null;
     this.workspaceId = details.workspaceId ?? null;
     this.isUnprovoked = details.isUnprovoked ?? false;
+    this.isGivenUp = details.isGivenUp ?? false;
   }
 
   /** The same without the store's `Retry-After`. */

@@ -28,6 +28,11 @@ export interface FetchOptions {
   /** The call is in the background: it is made only if its turn comes at once. */
   readonly isEarly?: boolean;
   /**
+   * It waits for its turn as long as the whole call may take, and not only for `upstream.queueTimeout`: its readers have nothing
+   * that would do instead (C11: a copy from before a change is renewed before it is served).
+   */
+  readonly isUrgent?: boolean;
+  /**
    * How many readers gain by it: of calls of one key, those with more go first. They wait for the answer, or, in the
    * background, have read the copy that it renews.
    */

@@ -172,6 +172,14 @@ export class ChangingSample {
     return { title, cacheStatus: response.headers.get('cache-status') ?? '' };
   }
 
+  /** Why reads got old copies, as the metrics of all gateways have it. */
+  async fallbacks(): Promise<readonly string[]> {
+    const texts = await Promise.all(
+      this.gateways.map(async (gateway) => (await gateway.admin('GET', '/metrics')).text()),
+    );
+    return texts.flatMap((text) => text.match(/^evalgate_cache_fallbacks_total\{.*$/gm) ?? []);
+  }
+
   async close(): Promise<void> {
     await this.#stack.disposeAsync();
   }

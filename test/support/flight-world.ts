@@ -272,6 +272,7 @@ export interface StoreCall {
   readonly requestId: string;
   readonly ifNoneMatch: string | undefined;
   readonly signal: AbortSignal | undefined;
+  readonly isUrgent: boolean;
   /** With the evaluation, as the record of that workspace. */
   found(workspaceId: string, title?: string): Promise<void>;
   /** With that JSON. */
@@ -345,7 +346,7 @@ export class FlightWorld {
   }
 
   /** The JSON of a record that is answered, or null for none. */
-  async #send({ requestId, ifNoneMatch, signal }: FetchOptions): Promise<unknown> {
+  async #send({ requestId, ifNoneMatch, signal, isUrgent = false }: FetchOptions): Promise<unknown> {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const answer = async (value: unknown): Promise<void> => {
       resolve(value);
@@ -355,6 +356,7 @@ export class FlightWorld {
       requestId,
       ifNoneMatch,
       signal,
+      isUrgent,
       found: (workspaceId, title = 'A title') => answer(anEvaluation({ _id: 'ev_1', workspaceId, title })),
       answer,
       absent: () => answer(null),

@@ -84,7 +84,7 @@ export function adviceFor(
 }
 
 export function readOf(key: string, cacheClass: CacheClass): ReadReport {
-  const answer = { outcome: 'hit', tier: 'memory', missReason: null, ageMs: 0, durationMs: 0 } as const;
+  const answer = { outcome: 'hit', tier: 'memory', missReason: null, failure: null, ageMs: 0, durationMs: 0 } as const;
   const keyHash = hash32(key);
   return { class: cacheClass, key, keyHash, copyHash: keyHash, items: [], ...answer };
 }

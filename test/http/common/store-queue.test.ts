@@ -2,6 +2,7 @@
 import { describe, expect, test, vi } from 'vitest';
 import { linesOf } from '../../support/admin.ts';
 import type { Reply } from '../../support/gateway.ts';
+import { anEvaluation, WORKSPACE_A } from '../../support/records.ts';
 import { errorText, GET_CALL, TEXTS } from './endpoints.ts';
 import { putCalls, startUpstreamGateway, type UpstreamGateway } from '../../support/upstream-settings.ts';
 
@@ -57,6 +58,25 @@ test('a call that has waited upstream.queueTimeout is refused and never sent', a
   expect((await first).status).toBe(200);
   expect((await gateway.read(c)).status).toBe(200);
   expect(askedIds(gateway)).toEqual([a, c]);
+});
+
+test('C11: a copy from before a change is renewed before it is served, however long its call waits for its turn', async () => {
+  const gateway = await startUpstreamGateway({ maxConnections: 1, queueTimeout: '50ms' });
+  const [changed = '', busy = '', other = ''] = putCalls(gateway, 3);
+  await gateway.read(changed);
+  gateway.store.put({ evaluations: [anEvaluation({ _id: changed, title: 'another' })] });
+  const changes = [{ evaluation: changed, workspace: WORKSPACE_A }];
+  expect((await gateway.admin('POST', '/api/changes', { changes })).status).toBe(200);
+  const gate = gateway.store.hold();
+  const first = gateway.read(busy);
+  await gateway.store.waitForCalls(2);
+  const waiting = gateway.read(changed);
+  await waitForQueued(gateway, 1);
+  // Its time in the queue is over after that of the call before it.
+  expect((await gateway.read(other)).text).toBe(SHIELDED);
+  gate.release();
+  expect((await first).status).toBe(200);
+  expect((await waiting).text).toContain('another');
 });
 
 test('with a queue of nothing a call that finds no connection free is refused, and its copy is served', async () => {

@@ -601,6 +601,56 @@ describe('failures', () => {
   });
 });
 
+describe('C11: a copy from before a change, and a store that is well', () => {
+  const GIVEN_UP = new StoreError('overloaded', 'it had waited long enough', { isGivenUp: true });
+  const FULL = new StoreError('overloaded', 'as many wait as may');
+
+  /** Here is a stale copy, which a reader has been given while it is renewed. */
+  async function renewBehindReader(): Promise<void> {
+    await fill(here, A);
+    await world.time.advance(STALE_MS);
+    expect(whats(await readAll([here, aReader(A)]))).toEqual(['Old']);
+    expect(world.calls[1]?.isUrgent).toBe(false);
+  }
+
+  async function change(): Promise<void> {
+    const about = { isCreated: false, isDeleted: false, previousWorkspace: null, etags: {}, shown: null };
+    const changes = [{ tag: 'evaluation:ev_1', workspace: A, kinds: ['evaluation'], ...about }];
+    const how = { mode: 'soft', isAnnounced: true, atMs: world.time.nowMs() } as const;
+    await world.journal.append({ kind: 'changes', ...how, changes, lists: [] });
+  }
+
+  test('a renewal that is given up in the queue, because nobody waits for it, is made anew for those who have joined it', async () => {
+    await renewBehindReader();
+    await change();
+    const reads = await readAll([here, aReader(A)], [here, aReader(A, B)]);
+    await world.calls[1]?.fail(GIVEN_UP);
+    expect(whats(reads)).toEqual(['waits', 'waits']);
+    expect(world.calls.map(({ isUrgent }) => isUrgent)).toEqual([false, false, true]);
+    await world.calls[2]?.found(A, 'New');
+    expect(whats(reads)).toEqual(['New', 'New']);
+  });
+
+  test('nor does it keep those who come within a second from a call', async () => {
+    await renewBehindReader();
+    await world.calls[1]?.fail(GIVEN_UP);
+    await change();
+    const reads = await readAll([here, aReader(A)]);
+    await world.calls[2]?.found(A, 'New');
+    expect(whats(reads)).toEqual(['New']);
+  });
+
+  test('they get the old copy if their own call finds the queue full, all for one call', async () => {
+    await fill(here, A);
+    await change();
+    const reads = await readAll([here, aReader(A)], [here, aReader(A)]);
+    await world.calls[1]?.fail(FULL);
+    reads.push(...(await readAll([here, aReader(A)])));
+    expect(reads).toMatchObject(reads.map(() => ({ what: 'Old', outcome: 'changed' })));
+    expect(world.calls).toHaveLength(2);
+  });
+});
+
 describe('deadlines', () => {
   test('a call without an end ends after the longest wait, for all who wait, and its lease with it', async () => {
     const reads = await readAll([here, aReader(A)], [here, aReader(A)], [there, aReader(A)]);

@@ -41,10 +41,10 @@ class World {
     this.guard = new Guard(send, { limits: { ...LIMITS, ...limits }, clock: time, timers: time });
   }
 
-  read(id: string, keyId: string): void {
+  read(id: string, keyId: string, isUrgent = false): void {
     const startedMs = this.time.nowMs();
     const end = (error: unknown): void => void this.ended.push({ id, afterMs: this.time.nowMs() - startedMs, error });
-    const options = { requestId: id, keyId };
+    const options = { requestId: id, keyId, isUrgent };
     void this.guard.fetch(RESOURCES.evaluation, { id }, options).then(() => end(null), end);
   }
 
@@ -108,4 +108,22 @@ test('a store that answers nothing at all gets more calls from second to second,
   await world.time.advance(10_000);
   expect(world.failed()).toHaveLength(40);
   expect(world.guard.status().isOpen).toBe(true);
+});
+
+test('C11: an urgent call waits for its turn as long as a call may take; others give up after upstream.queueTimeout', async () => {
+  const world = new World((path) => (path.endsWith('/slow') ? 3000 : 20), { adaptive: false, maxConnections: 1 });
+  world.read('slow', 'key');
+  world.read('urgent', 'key', true);
+  world.read('other', 'key');
+  await world.time.advance(4000);
+  const ends = world.ended.map(({ id, afterMs, error }) => [
+    id,
+    afterMs,
+    error instanceof StoreError && error.isGivenUp,
+  ]);
+  expect(ends).toEqual([
+    ['other', 1000, true],
+    ['slow', 3000, false],
+    ['urgent', 3020, false],
+  ]);
 });
