@@ -601,24 +601,24 @@ describe('failures', () => {
   });
 });
 
+/** Here is a stale copy, which a reader has been given while it is renewed. */
+async function renewBehindReader(): Promise<void> {
+  await fill(here, A);
+  await world.time.advance(STALE_MS);
+  expect(whats(await readAll([here, aReader(A)]))).toEqual(['Old']);
+  expect(world.calls[1]?.isUrgent).toBe(false);
+}
+
+async function change(): Promise<void> {
+  const about = { isCreated: false, isDeleted: false, previousWorkspace: null, etags: {}, shown: null };
+  const changes = [{ tag: 'evaluation:ev_1', workspace: A, kinds: ['evaluation'], ...about }];
+  const how = { mode: 'soft', isAnnounced: true, atMs: world.time.nowMs() } as const;
+  await world.journal.append({ kind: 'changes', ...how, changes, lists: [] });
+}
+
 describe('C11: a copy from before a change, and a store that is well', () => {
   const GIVEN_UP = new StoreError('overloaded', 'it had waited long enough', { isGivenUp: true });
   const FULL = new StoreError('overloaded', 'as many wait as may');
-
-  /** Here is a stale copy, which a reader has been given while it is renewed. */
-  async function renewBehindReader(): Promise<void> {
-    await fill(here, A);
-    await world.time.advance(STALE_MS);
-    expect(whats(await readAll([here, aReader(A)]))).toEqual(['Old']);
-    expect(world.calls[1]?.isUrgent).toBe(false);
-  }
-
-  async function change(): Promise<void> {
-    const about = { isCreated: false, isDeleted: false, previousWorkspace: null, etags: {}, shown: null };
-    const changes = [{ tag: 'evaluation:ev_1', workspace: A, kinds: ['evaluation'], ...about }];
-    const how = { mode: 'soft', isAnnounced: true, atMs: world.time.nowMs() } as const;
-    await world.journal.append({ kind: 'changes', ...how, changes, lists: [] });
-  }
 
   test('a renewal that is given up in the queue, because nobody waits for it, is made anew for those who have joined it', async () => {
     await renewBehindReader();
