@@ -4,7 +4,16 @@ import { atMost } from '../shares/at-most.ts';
 import type { Clock } from '../time/clock.ts';
 import { RESOURCES } from '../upstream/resources.ts';
 import { type Address, addressText, ownersIn, type WorkspaceSet } from './address.ts';
-import { isLater, isNewer, type Keyed, type Measured, type StoredEntry, type Usage } from './entry.ts';
+import {
+  ageOf,
+  type Entry,
+  isLater,
+  isNewer,
+  type Keyed,
+  type Measured,
+  type StoredEntry,
+  type Usage,
+} from './entry.ts';
 import { type Evicted, EvictedEntries } from './evicted.ts';
 import { FairLru } from './fair-lru.ts';
 import type { Tagged } from './purge-log.ts';
@@ -131,7 +140,8 @@ export class MemoryTier {
   backfill(entries: readonly Keyed[], keptFor: KeptFor): void {
     for (const { key, stored } of entries) {
       const present = this.peek({ key, owner: stored.owner });
-      const isOver = (other: StoredEntry): boolean => other.receivedAtMs < stored.entry.requestedAtMs;
+      const isOver = (other: StoredEntry): boolean =>
+        this.#isFromFuture(other.entry) || other.receivedAtMs < stored.entry.requestedAtMs;
       if (present === undefined || isOver(present)) this.set(key, stored, keptFor);
       this.end(key, othersThan(stored.owner, keptFor.set), stored.entry.requestedAtMs, isOver);
     }
@@ -146,7 +156,8 @@ export class MemoryTier {
     key: string,
     owners: readonly string[],
     requestedAtMs: number,
-    isOver: (stored: StoredEntry) => boolean = ({ entry }) => entry.requestedAtMs <= requestedAtMs,
+    isOver: (stored: StoredEntry) => boolean = ({ entry }) =>
+      this.#isFromFuture(entry) || entry.requestedAtMs <= requestedAtMs,
   ): readonly string[] {
     return owners.filter((owner) => {
       const name = addressText({ key, owner });
@@ -165,7 +176,8 @@ export class MemoryTier {
    */
   deleteOlder({ key, owner }: Address, requestedAtMs: number): void {
     const filed = this.#filed.get(key);
-    const isOlder = ({ stored }: Pick<Slot, 'stored'>): boolean => stored.entry.requestedAtMs < requestedAtMs;
+    const isOlder = ({ stored: { entry } }: Pick<Slot, 'stored'>): boolean =>
+      this.#isFromFuture(entry) || entry.requestedAtMs < requestedAtMs;
     const slot = filed?.copies.get(owner);
     if (slot !== undefined && isOlder(slot)) this.#delete(slot);
     for (const negative of filed?.negatives.values() ?? []) {
@@ -286,6 +298,11 @@ export class MemoryTier {
   #hasEnded(name: string, { entry }: StoredEntry): boolean {
     const endedMs = this.#ended.peek(name);
     return endedMs !== undefined && isLater(endedMs, entry.requestedAtMs, this.#clock.nowMs());
+  }
+
+  /** Such a copy beats no other (C9). */
+  #isFromFuture(entry: Entry<unknown>): boolean {
+    return ageOf(entry, this.#clock.nowMs()) === null;
   }
 
   #isNewer(one: Pick<Slot, 'stored'>, other: Slot | null): boolean {

@@ -8,7 +8,7 @@ import type { StoreError } from '../../src/upstream/store-error.ts';
 import type { CacheListener } from '../../src/cache/events.ts';
 import { addressText, ownersIn, workspaceSetOf, type WorkspaceSet } from '../../src/cache/address.ts';
 import type { ReadThroughParts } from '../../src/cache/copies.ts';
-import type { StoredEntry } from '../../src/cache/entry.ts';
+import { isLater, type StoredEntry } from '../../src/cache/entry.ts';
 import { Flights } from '../../src/cache/flights.ts';
 import { MemoryTier } from '../../src/cache/memory-tier.ts';
 import { ReadThrough } from '../../src/cache/read-through.ts';
@@ -114,7 +114,7 @@ export class FakeRedis {
     return ownersIn(kind, set).filter((each) => {
       const address = addressText({ key, owner: each });
       const present = this.copies.get(address);
-      const isNewer = (present?.entry.requestedAtMs ?? 0) > entry.requestedAtMs;
+      const isNewer = isLater(present?.entry.requestedAtMs ?? 0, entry.requestedAtMs, this.time.nowMs());
       if ((isFound && each === owner) || isNewer) return false;
       this.ended.set(address, entry.requestedAtMs);
       return this.copies.delete(address);

@@ -383,6 +383,17 @@ describe('C4: nothing outlives what the store says', () => {
     expect(seen?.what).toBe('Moved');
   });
 
+  test('C9: a copy from the future ends too', async () => {
+    await world.time.advance(10 * SECOND);
+    await fill(here, A);
+    await readAll([there, aReader(A)]);
+    await world.time.advance(-10 * SECOND);
+    await readAll([here, aReader(A)]);
+    await world.calls[1]?.absent();
+    expect([copyIn(here, A), copyIn(there, A)]).toEqual([undefined, undefined]);
+    expect(whats(await readAll([here, aReader(A)], [there, aReader(A)]))).toEqual(['none', 'none']);
+  });
+
   test('if the journal can not be reached, that is reported, and the answer given', async () => {
     await fill(here, A);
     await world.time.advance(3 * 3600 * SECOND);
