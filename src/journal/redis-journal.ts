@@ -115,8 +115,18 @@ export class RedisJournal implements Journal {
 
   prove(): Promise<void> | null {
     if (this.isProven() || !this.#options.link.isUp()) return null;
-    // If Redis does not answer after all, memory stays usable.
-    return this.catchUp().catch(() => undefined);
+    return this.#untilProven();
+  }
+
+  /** Never rejects. */
+  async #untilProven(): Promise<void> {
+    try {
+      // An answer to what was asked before the process was held up proves nothing of now.
+      do await this.catchUp();
+      while (!this.isProven() && this.#options.link.isUp());
+    } catch {
+      // If Redis does not answer after all, memory stays usable.
+    }
   }
 
   on<K extends EventKind>(kind: K, apply: Apply<K>): () => void {

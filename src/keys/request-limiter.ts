@@ -5,7 +5,12 @@
  */
 import type { RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible';
 import type { RedisLink } from '../redis/connection.ts';
+import { RedisTimeoutError } from '../redis/errors.ts';
 import type { RedisClient } from '../redis/open-connection.ts';
+import { beforeDeadline } from '../redis/request-wait.ts';
+
+/** For the answer to one attempt; then this process counts it. */
+const REDIS_WAIT_MS = 250;
 
 export interface RequestLimiter {
   /** Takes one attempt. Resolves with null, or with the seconds to wait if none is left. */
@@ -54,10 +59,18 @@ async function openLimiter({ name, points, windowSeconds, redis }: RequestLimite
     if (shared?.client !== client) shared = { client, limiter: sharedBy(client) };
     return shared.limiter;
   };
+  const answered = async <T>(ask: (by: RateLimiterAbstract) => Promise<T>): Promise<T> => {
+    try {
+      return await beforeDeadline(ask(limiter()), REDIS_WAIT_MS);
+    } catch (error) {
+      if (error instanceof RedisTimeoutError) return await ask(memory);
+      throw error;
+    }
+  };
   return {
     consume: async (id) => {
       try {
-        await limiter().consume(id);
+        await answered((by) => by.consume(id));
         return null;
       } catch (rejection) {
         if (!(rejection instanceof RateLimiterRes)) throw rejection;
@@ -65,7 +78,7 @@ async function openLimiter({ name, points, windowSeconds, redis }: RequestLimite
       }
     },
     wait: async (id) => {
-      const used = await limiter().get(id);
+      const used = await answered((by) => by.get(id));
       return used === null || used.consumedPoints < points ? null : secondsUntil(used);
     },
   };

@@ -4,7 +4,7 @@ import type { RedisNode } from './address.ts';
 import { ClusterIncompleteError } from './errors.ts';
 import { DROP_AFTER_MS, reasonOf } from './health.ts';
 import { trialKeys } from './names.ts';
-import { beforeDeadline } from './request-wait.ts';
+import { beforeDeadline, PROBE_SLACK_MS } from './request-wait.ts';
 
 interface ClusterProbeOptions {
   /** How long a name may wait for its answer. */
@@ -29,8 +29,8 @@ export function clusterProbe(
   const answeredAtMs = new WeakMap<Redis, number>();
   const probeNode = async (node: Redis): Promise<void> => {
     try {
-      await greet(node);
-      const info = await node.cluster('INFO');
+      const answer = greet(node).then(() => node.cluster('INFO'));
+      const info = await beforeDeadline(answer, timeoutMs + PROBE_SLACK_MS);
       answeredAtMs.set(node, performance.now());
       if (!isComplete(info)) throw new ClusterIncompleteError();
     } catch (error) {

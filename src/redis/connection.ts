@@ -237,7 +237,7 @@ export class RedisLink extends ConnectionHealth<Connection> {
   #watchSentinels(opening: Opening): SentinelWatch {
     return new SentinelWatch({
       primary: opening.address.primary,
-      connect: sentinelConnections(opening, this.#about()),
+      connect: sentinelConnections(opening),
       timeoutMs: this.timeoutMs,
       onSwitch: () => {
         this.#emitter.emit('switch');

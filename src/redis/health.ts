@@ -8,6 +8,7 @@ import { EventEmitter } from 'node:events';
 import type { Redis } from 'ioredis';
 import { ConnectionLostError, HandshakeError, RedisTimeoutError, replyCode } from './errors.ts';
 import { SingleFlight } from '../time/single-flight.ts';
+import { beforeDeadline } from './request-wait.ts';
 
 /** While Redis answers. Each answer puts the next probe off, so a connection in use is not probed. */
 const PROBE_EVERY_MS = 1000;
@@ -188,13 +189,18 @@ export class ConnectionHealth<C extends FollowedConnection = FollowedConnection>
       if (isFollowed() && this.#state === 'up') this.setDown(this.downReason);
     });
     client.on('end', () => void end());
-    if (client.status === 'end') void end();
-    else if (!wasReady) {
+    const giveUpAfter = (delayMs: number): void => {
       this.#later(() => {
         client.disconnect();
         void end();
-      }, OPEN_WITHIN_MS);
-    }
+      }, delayMs);
+    };
+    // What ioredis sends by itself has no answer.
+    client.on('connect', () => {
+      if (isFollowed() && !wasReady) giveUpAfter(DROP_AFTER_MS);
+    });
+    if (client.status === 'end') void end();
+    else if (!wasReady) giveUpAfter(OPEN_WITHIN_MS);
   }
 
   #isFollowed(connection: C): boolean {
@@ -234,8 +240,10 @@ export class ConnectionHealth<C extends FollowedConnection = FollowedConnection>
     } catch (error) {
       let reason = reasonOf(error);
       // The error of a connection says more than that of a command that was given up with it.
-      if (reason instanceof ConnectionLostError)
-        reason = isLate() ? new RedisTimeoutError(this.timeoutMs) : this.downReason;
+      const isGivenUp = reason instanceof ConnectionLostError;
+      if (reason instanceof RedisTimeoutError || (isGivenUp && isLate()))
+        reason = new RedisTimeoutError(this.timeoutMs);
+      else if (isGivenUp) reason = this.downReason;
       // Another connection may have taken its place.
       if (this.#isFollowed(connection)) this.setDown(reason);
       throw reason;
@@ -279,13 +287,13 @@ export function droppedIfSilent(
   return async () => {
     const sentAtMs = performance.now();
     try {
-      await ask();
+      await beforeDeadline(ask(), DROP_AFTER_MS);
       silentSinceMs = null;
     } catch (error) {
       silentSinceMs ??= sentAtMs;
       // A refusal is an answer too.
       if (replyCode(error) !== null) silentSinceMs = null;
-      const isSilent = silentSinceMs !== null && performance.now() - silentSinceMs > DROP_AFTER_MS;
+      const isSilent = silentSinceMs !== null && performance.now() - silentSinceMs >= DROP_AFTER_MS;
       if (client.status === 'ready' && isSilent) client.disconnect();
       throw error;
     }

@@ -1,5 +1,6 @@
 /** How much a Redis holds, and how much it may. */
 import type { RedisLink, RedisRole } from './connection.ts';
+import { beforeDeadline } from './request-wait.ts';
 import { settingsOf } from './settings.ts';
 
 export interface RedisMemory {
@@ -13,11 +14,14 @@ export interface RedisMemory {
   readonly runIds: readonly (string | null)[];
 }
 
+/** For somebody who looks at it. */
+const ANSWER_MS = 500;
+
 /** Null if Redis does not say. For a Cluster, the sums of its primaries; without a limit if one of them has none. */
 export async function readRedisMemory(link: Pick<RedisLink, 'role' | 'servers'>): Promise<RedisMemory | null> {
   const read = await Promise.all(
     link.servers().map(async ({ client }) => {
-      const [info, keys] = await Promise.all([client.info(), client.dbsize()]);
+      const [info, keys] = await beforeDeadline(Promise.all([client.info(), client.dbsize()]), ANSWER_MS);
       return { ...settingsOf(info, null), keys };
     }),
   );

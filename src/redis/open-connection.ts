@@ -19,6 +19,7 @@ import { handshake } from './handshake.ts';
 import { droppedIfSilent, type FollowedConnection } from './health.ts';
 import { trialKeys } from './names.ts';
 import type { RedisSubscriber, RedisSubscriberOptions } from './pubsub.ts';
+import { beforeDeadline, PROBE_SLACK_MS } from './request-wait.ts';
 
 /** ioredis's client of one Redis, or of a Cluster as if it were one: each command goes to the node that has its keys. */
 export type RedisClient = RedisCommander<{ type: 'default'; mapping: 'resp2' }> & Pick<Redis, 'defineCommand'>;
@@ -40,8 +41,6 @@ export interface RedisServer {
 
 /** Nothing is ever there. */
 const PROBED_KEY = trialKeys('probe')[0] ?? '';
-/** So long the process itself may be held up without mistaking that for a Redis that does not answer. */
-const STALL_MS = 250;
 const CONNECT_TIMEOUT_MS = 2000;
 /** How long a closed connection may wait for the other side to close too. */
 const DISCONNECT_TIMEOUT_MS = 100;
@@ -114,7 +113,7 @@ export function openConnection(opening: Opening, about: About, attempt: number, 
   // A read: a Redis that cannot save refuses PING too, and answers all that only reads.
   const ask = async (): Promise<void> => {
     await greet(client);
-    await client.get(PROBED_KEY);
+    await beforeDeadline(client.get(PROBED_KEY), about.timeoutMs + PROBE_SLACK_MS);
   };
   return {
     client,
@@ -148,12 +147,9 @@ export function messageConnections(
 }
 
 /** How each Sentinel is listened to; empty for any other Redis. */
-export function sentinelConnections({ address, encryption }: Opening, about: About): readonly (() => Redis)[] {
+export function sentinelConnections({ address, encryption }: Opening): readonly (() => Redis)[] {
   if (address.kind !== 'sentinel') return [];
-  const options = commonOptions(
-    { address: { ...address, credentials: address.sentinelCredentials }, encryption },
-    about,
-  );
+  const options = commonOptions({ address: { ...address, credentials: address.sentinelCredentials }, encryption });
   return address.nodes.map((node) => () => new Redis({ ...options, ...node }));
 }
 
@@ -171,8 +167,12 @@ function placeOf({ options: { host = '', port = 0 } }: Redis): RedisNode {
  * The options of every connection. ioredis sends but one command by itself, HELLO with the password: if it sends more, and
  * Redis refuses the connection, the system can report a failed write before anybody reads what Redis said. It is also the one
  * of which it writes nothing to the standard error.
+ *
+ * Its `commandTimeout` is not used: after a process was held up it fires before what has arrived is read, so it takes the delay
+ * of the process for one of Redis (C8: while Redis answers, memory is used only with proof). Who waits for an answer bounds the wait by `beforeDeadline`, and a connection that is
+ * silent for long is dropped (health.ts), which ends all waits on it.
  */
-function commonOptions({ address: { credentials, family }, encryption }: Opening, { timeoutMs }: About) {
+function commonOptions({ address: { credentials, family }, encryption }: Opening) {
   const { username, password } = credentials;
   if (encryption !== undefined) holdLateErrors();
   return {
@@ -182,7 +182,6 @@ function commonOptions({ address: { credentials, family }, encryption }: Opening
     ...(encryption === undefined ? {} : { tls: encryption }),
     disableClientInfo: true,
     enableReadyCheck: false,
-    commandTimeout: timeoutMs + STALL_MS,
     connectTimeout: CONNECT_TIMEOUT_MS,
     disconnectTimeout: DISCONNECT_TIMEOUT_MS,
     maxRetriesPerRequest: 0,
@@ -217,7 +216,7 @@ function plainOptions(opening: Opening, about: About, attempt: number): PlainOpt
   const { address } = opening;
   const { kind, nodes } = address;
   return {
-    ...commonOptions(opening, about),
+    ...commonOptions(opening),
     ...(kind === 'sentinel' ? sentinelOptions(opening, about, attempt) : nodes[0]),
   };
 }
@@ -244,7 +243,7 @@ function sentinelOptions({ address, encryption }: Opening, about: About, attempt
 
 /** A command is sent again only after a node has said that it did not do it: MOVED, ASK, TRYAGAIN. */
 function clusterOptions(opening: Opening, about: About) {
-  const { retryStrategy, enableOfflineQueue, ...redisOptions } = commonOptions(opening, about);
+  const { retryStrategy, enableOfflineQueue, ...redisOptions } = commonOptions(opening);
   return {
     redisOptions,
     scaleReads: 'master',
@@ -274,10 +273,9 @@ export async function askNode<T>(
   const { kind, credentials, sentinelCredentials } = address;
   const own = { ...address, credentials: kind === 'sentinel' ? sentinelCredentials : credentials };
   const client = new Redis({
-    ...commonOptions(
-      { address: own, encryption: tlsOptions(own.tls) },
-      { name: 'evalgate-look', timeoutMs: PATIENT_TIMEOUT_MS },
-    ),
+    ...commonOptions({ address: own, encryption: tlsOptions(own.tls) }),
+    // Nothing but a report depends on this one.
+    commandTimeout: PATIENT_TIMEOUT_MS,
     ...node,
     lazyConnect: true,
   });

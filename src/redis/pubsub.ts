@@ -9,13 +9,13 @@ import { EventEmitter } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cluster, Redis } from 'ioredis';
 import { ConnectionLostError } from './errors.ts';
-import { ConnectionHealth, droppedIfSilent, type FollowedConnection, retryDelayMs } from './health.ts';
+import { ConnectionHealth, DROP_AFTER_MS, droppedIfSilent, type FollowedConnection, retryDelayMs } from './health.ts';
 import { channelName } from './names.ts';
-import { beforeDeadline } from './request-wait.ts';
+import { beforeDeadline, PROBE_SLACK_MS } from './request-wait.ts';
 
 /** Ends it once the answers still awaited have come. Never rejects. */
 export async function endAfterAnswers(client: Redis | Cluster): Promise<void> {
-  await client.quit().catch(() => undefined);
+  await beforeDeadline(client.quit(), DROP_AFTER_MS).catch(() => undefined);
   client.disconnect();
 }
 
@@ -62,7 +62,7 @@ export class RedisSubscriber extends ConnectionHealth<MessageConnection> {
   async subscribe(channel: string, listener: MessageListener): Promise<() => void> {
     const end = this.#add(channel, listener);
     try {
-      await this.#client.subscribe(channel);
+      await beforeDeadline(this.#client.subscribe(channel), this.timeoutMs + PROBE_SLACK_MS);
       return end;
     } catch (error) {
       end();
@@ -158,7 +158,7 @@ export class RedisSubscriber extends ConnectionHealth<MessageConnection> {
     });
     client.once('ready', resolve).once('end', () => reject(reason));
     await ready;
-    await this.#greetAndSubscribe(client, greet);
+    await beforeDeadline(this.#greetAndSubscribe(client, greet), DROP_AFTER_MS);
   }
 
   async #greetAndSubscribe(client: Redis, greet: RedisSubscriberOptions['greet']): Promise<void> {

@@ -28,6 +28,9 @@ export class RedisWait {
   }
 }
 
+/** By so much longer than a command a probe may take: a gateway that only looks is not to lose a Redis that is just slow. */
+export const PROBE_SLACK_MS = 250;
+
 /** Late only once all that had arrived by then was read. */
 const afterReading: typeof systemTimers = { after: (ms, run) => systemTimers.after(ms, () => setImmediate(run)) };
 

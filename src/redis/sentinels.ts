@@ -5,6 +5,7 @@
  */
 import type { Redis } from 'ioredis';
 import { ConnectionLostError } from './errors.ts';
+import { beforeDeadline, PROBE_SLACK_MS } from './request-wait.ts';
 import { ConnectionHealth, droppedIfSilent, type FollowedConnection } from './health.ts';
 
 const SWITCH = '+switch-master';
@@ -57,7 +58,7 @@ class Sentinel extends ConnectionHealth {
       const ask = async (): Promise<void> => {
         if (!isListening) await client.subscribe(SWITCH);
         isListening = true;
-        await client.ping();
+        await beforeDeadline(client.ping(), timeoutMs + PROBE_SLACK_MS);
       };
       return { client, ask: droppedIfSilent(client, ask) };
     });

@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import { channelName, trialKeys } from './names.ts';
 import type { Connection } from './open-connection.ts';
+import { beforeDeadline } from './request-wait.ts';
 import { type Refusing, refusalOf } from './refusal.ts';
 import { defineScript, runOn } from './script.ts';
 import type { ValueLimit } from './value-limit.ts';
@@ -16,6 +17,8 @@ const REFUSED_FOR_MS = 5000;
 const AGAIN_EVERY_MS = 30_000;
 /** Redis deletes the name if this process ends between writing and deleting it. */
 const TRIAL_TTL_MS = 5000;
+/** For each step: a new connection is not to be lost to a Redis that is just slow. */
+const STEP_MS = 1000;
 
 const BEGIN = `
 local key, call = KEYS[1], redis.call
@@ -89,6 +92,10 @@ call('XREAD', 'STREAMS', key, '0')
 call('XDEL', key, '1-0')
 `;
 
+function inTime(replies: readonly Promise<unknown>[]): Promise<unknown> {
+  return beforeDeadline(Promise.all(replies), STEP_MS);
+}
+
 /** By what the Redis is used for. KEYS: a name of our own. ARGV: a channel. */
 export const TRIALS = {
   state: defineScript('tryOutState', BEGIN + STATE + END),
@@ -149,10 +156,10 @@ export class Trial {
     const args = [channelName('trial', this.#id)];
     const { client } = connection;
     try {
-      await Promise.all(keys.map((key) => client.exists(key)));
+      await inTime(keys.map((key) => client.exists(key)));
       // ioredis sends the text of a script first, and its digest later: each is a command of its own.
       for (const _ of ['EVAL', 'EVALSHA']) {
-        await Promise.all(tried.map((key) => runOn(client, script, { keys: [key], args })));
+        await inTime(tried.map((key) => runOn(client, script, { keys: [key], args })));
       }
     } catch (error) {
       this.#passedAtMs.delete(connection);
