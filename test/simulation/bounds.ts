@@ -13,11 +13,6 @@ export interface Violation {
 
 /** A Redis that was away is noticed to be back within a second, and what was missed is read then. */
 const RECOVERED_MS = 2500;
-/**
- * A process that was held up may take its own delay for one of Redis, if it had asked something just before. Then it uses what it
- * has in memory until its next probe of Redis is answered.
- */
-const HELD_UP_MS = 1000;
 /** A process that has lived through a loss notices it by then, once it reaches Redis again. */
 const NOTICED_MS = 1500;
 /** A process has joined the others by then. */
@@ -59,7 +54,7 @@ export class Bounds {
 
   /** Whether Redis has answered that process all the time, and since long enough before. */
   isWell(process: string, fromMs: number, untilMs: number): boolean {
-    const isHeldUp = this.history.isPaused(process, fromMs - HELD_UP_MS, untilMs);
+    const isHeldUp = this.history.isPaused(process, fromMs, untilMs);
     return !isHeldUp && !this.history.isTroubled(process, fromMs - RECOVERED_MS, untilMs);
   }
 

@@ -1,5 +1,7 @@
-/** Faults that simulated fleets have found, each as the shortest life that shows it. */
+/** Faults that simulated fleets have found: in the product, each as the shortest life that shows it, and those put in by hand. */
+import { spawnSync } from 'node:child_process';
 import { expect, it } from 'vitest';
+import { MUTATIONS } from './mutations.ts';
 import type { Action, Plan } from './plan.ts';
 import { run } from './simulate.ts';
 
@@ -46,4 +48,43 @@ it('notices a change after a purge of the class of evaluations, which leaves the
   );
   expect(outcome.trace).toMatch(/request-4 gets ev_1#4/);
   expect(outcome.violations).toEqual([]);
+});
+
+it('takes no delay of its own for an outage of Redis, and uses nothing without proof after it', async () => {
+  const again = [0.1, 5, 10, 20, 40].map((afterMs) => {
+    return [4495 + afterMs, { do: 'read', slot: 0, key: 0, target: TRANSCRIPT }] as const;
+  });
+  const outcome = await run(
+    plan(
+      [100, { do: 'read', slot: 0, key: 0, target: TRANSCRIPT }],
+      [300, { do: 'pause', slot: 0, forMs: 1150 }],
+      [1400, { do: 'redis-late', host: 0, lateMs: 30, forMs: 3590 }],
+      [1455, { do: 'pause', slot: 0, forMs: 3040 }],
+      [2500, { do: 'edit', id: 'ev_1' }],
+      [2700, { do: 'purge', slot: 1, tag: 'all' }],
+      ...again,
+    ),
+  );
+  expect(outcome.trace).toMatch(/g1 +request-2 gets ev_1#4/);
+  expect(outcome.violations).toEqual([]);
+});
+
+/** The first seed that finds each fault, and a rule that it is against. */
+const FOUND: Readonly<Record<keyof typeof MUTATIONS, readonly [seed: number, rule: string]>> = {
+  'lease-unchecked': [13, 'C10'],
+  'purges-read-late': [34, 'C6'],
+  'position-stays': [1, 'S2'],
+  'foreign-filed': [1, 'R6'],
+  'wrong-clock': [334, 'R1'],
+  'follower-sleeps': [1, 'C10'],
+  'old-history-kept': [52, 'C6'],
+  'revocation-missed': [53, 'K10'],
+};
+
+it.each(Object.keys(MUTATIONS))('finds the fault %s, put in by hand', (name) => {
+  const [seed, rule] = FOUND[name] ?? [0, ''];
+  const args = ['test/simulation/run.ts', '--seed', String(seed), '--fault', name];
+  const { status, stdout } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+  expect(stdout).toMatch(new RegExp(`is against the rules:\n(?:.*\n)*  ${rule}, at `));
+  expect(status).toBe(1);
 });

@@ -2,6 +2,7 @@
 import { SeededRandom } from '../support/random.ts';
 import { WORKSPACE_A, WORKSPACE_B } from '../support/records.ts';
 import type { Target } from './history.ts';
+import { SCENES } from './scenes.ts';
 
 export const RECORDS = ['ev_1', 'ev_2', 'ev_3'] as const;
 
@@ -50,6 +51,9 @@ export const KEYS: readonly { readonly workspaces: readonly string[]; readonly p
 ];
 
 export const MAIN_MS = 5000;
+
+/** So many of all fleets have a scene. */
+const SCENES_SHARE = 0.2;
 
 /** One kind of trouble in the life of a fleet; a seed has some of them. */
 const TROUBLES = ['pauses', 'kills', 'clocks', 'store', 'late', 'cut', 'down', 'emptied', 'messages'] as const;
@@ -133,6 +137,7 @@ export function planOf(seed: number): Plan {
     }));
   }
   if (has('emptied')) at({ do: 'redis-emptied', host: host() });
+  playScene(seed, gateways, (atMs, action) => at(action, atMs));
   return {
     seed,
     gateways,
@@ -141,6 +146,18 @@ export function planOf(seed: number): Plan {
     messageFaults: has('messages') ? random.pick(50, 200, 1000) : 0,
     actions: actions.toSorted((one, other) => one.atMs - other.atMs),
   };
+}
+
+/** Drawn from another source, so that a scene changes nothing else of the plan. */
+function playScene(seed: number, gateways: number, at: (atMs: number, action: Action) => void): void {
+  const random = new SeededRandom(seed ^ 0x5c_e4e);
+  const inTurn = Array.from({ length: gateways }, (_, slot) => ({ slot, turn: random.next() }));
+  const slots = inTurn.toSorted((one, other) => one.turn - other.turn).map(({ slot }) => slot);
+  const [first = 0, second = 1, ...others] = slots;
+  const [one, ...more] = Object.values(SCENES);
+  if (one !== undefined && random.next() < SCENES_SHARE) {
+    random.pick(one, ...more)({ random, slots: [first, second, ...others], at });
+  }
 }
 
 function tagOf(random: SeededRandom, id: string): string {

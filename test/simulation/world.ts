@@ -9,6 +9,8 @@ import type { Backup } from './redis/keyspace.ts';
 const OPENING_MS = 300;
 /** After the last trouble: the longest waits, for a silent store and between two tries to connect, are over by then. */
 const CALM_MS = 4500;
+/** A Redis that is late by no more is slow, and answers well: all rules hold. */
+const SLOW_MS = 30;
 /** Between the last reads of all, and after them. */
 const LAST_MS = 1200;
 
@@ -193,7 +195,9 @@ class Course {
         return lose(-Infinity);
       case 'redis-late':
         host.lateMs = action.lateMs;
-        this.#trouble(history.troubles, action.forMs + action.lateMs, { process: null });
+        if (action.lateMs > SLOW_MS) {
+          this.#trouble(history.troubles, action.forMs + action.lateMs, { process: null });
+        }
         history.note(nowMs, name, `Redis is late by ${action.lateMs} ms, for ${action.forMs} ms`);
         return this.#later(action.forMs, () => {
           host.lateMs = 0;
