@@ -4,6 +4,7 @@ import { Fleet } from './fleet.ts';
 import type { History, Span } from './history.ts';
 import { installMachine } from './machine.ts';
 import { type Action, KEYS, MAIN_MS, type Plan, RECORDS } from './plan.ts';
+import { UPSTREAM_TIMEOUT_MS } from './times.ts';
 import type { Backup } from './redis/keyspace.ts';
 
 const OPENING_MS = 300;
@@ -174,7 +175,8 @@ class Course {
   #troubleStore({ mode, forMs }: Extract<Action, { do: 'store' }>): void {
     const { store, history, schedule } = this.#fleet;
     store.mode = mode;
-    this.#trouble(history.storeTroubles, forMs);
+    // A call that was sent meanwhile may be given up so much later.
+    this.#trouble(history.storeTroubles, forMs + UPSTREAM_TIMEOUT_MS);
     history.note(schedule.nowMs, 'store', `is ${mode} for ${forMs} ms`);
     this.#later(forMs, () => {
       store.mode = 'well';
