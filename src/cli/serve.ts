@@ -14,7 +14,7 @@ type Signal = 'SIGTERM' | 'SIGINT' | 'SIGHUP';
 
 const DEFAULT_ADMIN_PORT = 8081;
 const NO_STORE =
-  'UPSTREAM_URL is not set: set it to the address of your evaluation store, or try the bundled sample store with `evalgate serve --demo` (`npm start`).';
+  'UPSTREAM_URL is not set: set it to the address of your evaluation store, or try the bundled sample store with `evalgate serve --demo` (in a checkout: `npm start`).';
 
 type Config = LoadedConfig['config'];
 

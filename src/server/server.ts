@@ -111,7 +111,7 @@ export async function listen(handler: RequestHandler, address: Address, options:
   const bound = server.address();
   if (bound === null || typeof bound === 'string') throw new Error('The server listens on no port');
   return {
-    url: `http://${urlHost(bound.address === '0.0.0.0' ? bound.address : address.host)}:${bound.port}`,
+    url: `http://${urlHost(address.host)}:${bound.port}`,
     connections: () => connections.size,
     close: (graceMs) => close(server, connections, graceMs),
   };
@@ -163,8 +163,8 @@ function startErrorOf(error: unknown, { host, port }: Address, portSetting: stri
 }
 
 function urlHost(host: string): string {
-  if (host === '0.0.0.0') return '127.0.0.1';
-  if (host === '::') return '[::1]';
+  // `::` takes IPv4 too, and this address is also right outside of a container whose port is published there.
+  if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
   return host.includes(':') ? `[${host}]` : host;
 }
 

@@ -177,7 +177,7 @@ describe('serve', () => {
     });
     expect([status, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(
-      /^UPSTREAM_URL is not set: set it to the address of your evaluation store, or try the bundled sample store with `evalgate serve --demo` \(`npm start`\)\.$/m,
+      /^UPSTREAM_URL is not set: set it to the address of your evaluation store, or try the bundled sample store with `evalgate serve --demo` \(in a checkout: `npm start`\)\.$/m,
     );
   });
 

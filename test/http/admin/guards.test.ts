@@ -406,6 +406,7 @@ describe('the address that the listener is bound to', () => {
   test('`::` takes clients of both families', async () => {
     const gateway = await forTest(startTestGateway({ env: { ADMIN_HOST: '::', HOST: '::', ADMIN_TOKEN: 't' } }));
     for (const url of [gateway.adminUrl, gateway.publicUrl]) {
+      expect(url).toMatch(/^http:\/\/127\.0\.0\.1:/);
       for (const host of ['127.0.0.1', '[::1]']) {
         const { status } = await fetch(`http://${host}:${new URL(url).port}/`, { redirect: 'manual' });
         expect([host, status < 400]).toEqual([host, true]);
