@@ -24,7 +24,7 @@ const FLOORS = [
 /** Libraries, and the only files that know them. */
 const LIBRARIES = {
   'koa|koa-compose': '^src/(http|admin)/',
-  '@koa/router': '^src/(http|admin)/|^src/server/koa-router[.]ts$',
+  '@koa/router': '^src/(http|admin)/',
   ioredis: '^src/(redis|backend)/|redis[^/]*$',
   got: '^src/upstream/client[.]ts$',
   'prom-client': '^src/telemetry/',
@@ -78,13 +78,8 @@ export default {
       { path: '^src/tracing/sdk' },
     ),
     forbid(
-      '@koa/router as a value: only server/koa-router.ts, which says why',
-      { path: '^src/', pathNot: '^src/server/koa-router[.]ts$' },
-      { path: '(^|/)node_modules/@koa/router/', dependencyTypesNot: ['type-only'] },
-    ),
-    forbid(
-      'node:http as a value: only server/node-http.ts, which says why',
-      { path: '^src/' },
+      'node:http in a command: only by cli/node-http.ts, which says why',
+      { path: '^src/cli/' },
       { path: '^(node:)?http$', dependencyTypes: ['core'], dependencyTypesNot: ['type-only'] },
     ),
     forbid('no development tool in src', {}, { dependencyTypes: ['npm-dev'] }),

@@ -1,6 +1,6 @@
 /** Endpoints of the admin listener: a declared route and its handler. Here they become a router, and failures answers. */
 import { Readable } from 'node:stream';
-import type { Router as KoaRouter, RouterContext } from '@koa/router';
+import { Router, type RouterContext } from '@koa/router';
 import type Koa from 'koa';
 import type { Resolution } from '../cache/explain.ts';
 import type { CacheRoom } from '../cache/open.ts';
@@ -22,7 +22,6 @@ import type { StoreLoad } from '../telemetry/store-health.ts';
 import { type AdminRoute, type AnswerOf, JSON_LINES, type ROUTES } from '../operations/api.ts';
 import { AdminError, asAdminError } from '../operations/errors.ts';
 import type { Operations } from '../operations/open.ts';
-import { Router } from '../server/koa-router.ts';
 
 /** The parts of the gateway that operators see and change. */
 export interface AdminOptions {
@@ -160,7 +159,7 @@ async function* withFirst(first: string, rest: AsyncGenerator<string>): AsyncGen
 const VERBS = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'delete' } as const;
 
 /** Routes to the endpoints, and answers 405 with `Allow` if a path has an endpoint of another method. */
-export function adminRouter(endpoints: readonly Endpoint[]): KoaRouter<AdminState> {
+export function adminRouter(endpoints: readonly Endpoint[]): Router<AdminState> {
   const router = new Router<AdminState>({ strict: true, sensitive: true });
   const allowed = new Map<string, string[]>();
   for (const { route, takesOptions = false, handle } of endpoints) {

@@ -3,7 +3,7 @@
  * admin listener of this machine, with its token, to the proxy of `HTTP_PROXY`.
  */
 import type { IncomingMessage } from 'node:http';
-import { Agent, request as requestHttp } from '../server/node-http.ts';
+import { Agent, request as requestHttp } from './node-http.ts';
 
 interface DirectRequest {
   readonly method?: string;

@@ -5,7 +5,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { isIPv6 } from 'node:net';
-import { Agent, get } from '../server/node-http.ts';
+import { Agent, get } from './node-http.ts';
 import { configFileOf, type PlainAdmin, readPlainAdmin } from '../config/plain-file.ts';
 
 /** Longer than a gateway may be busy. Whoever runs the check gives it as long. */

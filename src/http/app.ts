@@ -2,6 +2,7 @@
  * The public listener's application: what a request passes through, from top to bottom (K8: the order of checks; each request
  * with an active key counts).
  */
+import { Router } from '@koa/router';
 import Koa from 'koa';
 import compose from 'koa-compose';
 import type { Cache } from '../cache/reader.ts';
@@ -12,7 +13,6 @@ import type { LoadedConfig } from '../config/load.ts';
 import { createClientAddress } from '../keys/client-address.ts';
 import type { Keys } from '../keys/open.ts';
 import type { QuotaLimiter } from '../quota/limiter.ts';
-import { Router } from '../server/koa-router.ts';
 import { listen, type Listener, type ListenerHooks, type RequestHandler } from '../server/server.ts';
 import { defaultUnsentBytes, Unsent } from '../server/unsent.ts';
 import type { OwnReadiness } from '../telemetry/readiness.ts';

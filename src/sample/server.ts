@@ -1,11 +1,10 @@
 /** The sample upstream: a real HTTP server that implements the store's whole interface, and its faults on request. */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { createServer } from '../server/node-http.ts';
 import { chooseFault, type Fault, type Faults, misbehave } from './faults.ts';
 import { Random } from './random.ts';
 import { type Answer, answerFrom, errorAnswer, findRoute, type Route, type StoreRecords } from './routes.ts';

@@ -1,9 +1,8 @@
 /** HTTP servers with limits on their clients, and a drain that lets requests in flight finish. */
 import { once } from 'node:events';
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { ARRIVAL_MS, type ConnectionHooks, Connections, isIdle } from './connections.ts';
-import { createServer } from './node-http.ts';
 import { type ClientErrorReport, type ErrorBody, UnparsedRequests } from './unparsed-requests.ts';
 import { defaultUnsentBytes, Unsent } from './unsent.ts';
 

@@ -1,9 +1,8 @@
 /** Answers what never becomes a request of the application: bytes that are not HTTP, and clients that are too slow. */
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
+import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Connection } from './connections.ts';
-import { STATUS_CODES } from './node-http.ts';
 
 /** The body of an error for a request target (path and query); null if the target could not be read. */
 export type ErrorBody = (message: string, target: string | null) => object;

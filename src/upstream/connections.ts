@@ -5,9 +5,8 @@
  * All connections of one time share an agent. When its time is over, further calls use the next one, and its connections
  * are closed once the calls on them have ended.
  */
-import type { Agent as HttpAgent, AgentOptions } from 'node:http';
+import { Agent as HttpAgent, type AgentOptions } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
-import { Agent } from '../server/node-http.ts';
 import type { Clock } from '../time/clock.ts';
 
 /** For both schemes, as got takes them. */
@@ -85,7 +84,7 @@ export function newConnection(): Agents {
 }
 
 function agentsOf(options: AgentOptions): Agents {
-  return { http: new Agent(options), https: new HttpsAgent(options) };
+  return { http: new HttpAgent(options), https: new HttpsAgent(options) };
 }
 
 function destroy({ agents }: Generation): void {

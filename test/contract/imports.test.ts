@@ -36,10 +36,10 @@ const PLANTS: Readonly<Record<string, Plant>> = {
     text: "import { AdaptiveGuard } from '../upstream/guard.ts';",
     rules: ['upstream, config, keys, quota: only floors below'],
   },
-  "Node's HTTP as a module, which loads its fetch too": {
-    file: 'src/server/planted-http.ts',
-    text: "import { createServer } from 'node:http';\nexport const planted = createServer;",
-    rules: ['node:http as a value: only server/node-http.ts, which says why'],
+  "Node's HTTP as a module in a command, which loads its fetch too": {
+    file: 'src/cli/planted-http.ts',
+    text: "import { get } from 'node:http';\nexport const planted = get;",
+    rules: ['node:http in a command: only by cli/node-http.ts, which says why'],
   },
   'a circle of types': {
     file: 'src/time/planted-one.ts',
