@@ -4,9 +4,8 @@
  */
 import { attempt, endOthers, type ReadThroughParts } from './copies.ts';
 import { type Backfill, backfillsOf, classOf, isNewer, type StoredEntry } from './entry.ts';
-import type { KeptFor } from './shared-cache.ts';
 import { isPurged, mayBeKept } from './purge-log.ts';
-import type { CompletionStatus } from './shared-cache.ts';
+import type { CompletionStatus, KeptFor } from './shared-cache.ts';
 import type { FetchTask } from './store-call.ts';
 import { isCacheable } from './ttl-policy.ts';
 
@@ -46,10 +45,10 @@ export function backfill<T>(
     present: (address) => memory.peek(address) ?? null,
     isAnnouncedSince: (copy) => purges.isAnnouncedSince(copy),
   });
-  if (entries.length === 0) return;
-  memory.backfill(entries, { set, keyId: reader.keyId });
+  const keptFor = { set, keyId: reader.keyId };
+  const news = memory.backfill(entries, keptFor);
   for (const { refresh } of entries) if (refresh !== null) events.onRefresh?.(refresh);
-  void attempt(events, 'backfill', () => shareBackfills(entries, { set, keyId: reader.keyId }, parts));
+  if (news.length > 0) void attempt(events, 'backfill', () => shareBackfills(news, keptFor, parts));
 }
 
 /** An answer that the shared cache refuses, because it knows something newer, does not stay in memory either. */

@@ -136,15 +136,26 @@ export class MemoryTier {
     return isKept;
   }
 
-  /** Keeps each one only if there is nothing, or something whose fetch was over before the new one's began. */
-  backfill(entries: readonly Keyed[], keptFor: KeptFor): void {
-    for (const { key, stored } of entries) {
+  /**
+   * Keeps each one only if there is nothing, or something whose fetch was over before the new one's began, or that is from the
+   * future (C9: it beats nothing). Returns those that the shared cache may have to know: not those that are kept out, and end
+   * nothing, since the copy that does so here does it there.
+   */
+  backfill<K extends Keyed>(entries: readonly K[], keptFor: KeptFor): readonly K[] {
+    const news: K[] = [];
+    for (const one of entries) {
+      const { key, stored } = one;
+      const { requestedAtMs } = stored.entry;
       const present = this.peek({ key, owner: stored.owner });
       const isOver = (other: StoredEntry): boolean =>
-        this.#isFromFuture(other.entry) || other.receivedAtMs < stored.entry.requestedAtMs;
-      if (present === undefined || isOver(present)) this.set(key, stored, keptFor);
-      this.end(key, othersThan(stored.owner, keptFor.set), stored.entry.requestedAtMs, isOver);
+        this.#isFromFuture(other.entry) || other.receivedAtMs < requestedAtMs;
+      const isInTime = present === undefined || isOver(present);
+      if (isInTime) this.set(key, stored, keptFor);
+      const others = othersThan(stored.owner, keptFor.set);
+      this.end(key, others, requestedAtMs, isOver);
+      if (isInTime || others.length > 0) news.push(one);
     }
+    return news;
   }
 
   /**
