@@ -17,7 +17,7 @@ import { digestOf, type Judgement, judge, type LastSeen } from './digest.ts';
 import { type StoredEntry, stampOf } from './entry.ts';
 import type { MemoryTier } from './memory-tier.ts';
 import type { PurgeLog } from './purge-log.ts';
-import { type CacheRequest, idIn, keysOfEvaluation, recordRequest } from './request.ts';
+import { type CacheRequest, idIn, keysOfEvaluation, recordKey, recordRequest } from './request.ts';
 import type { SeenCalls, Sighting } from './seen-calls.ts';
 import type { LastSeenOf } from './shared-cache.ts';
 
@@ -129,7 +129,7 @@ export class Changes {
     }
     const shown = asked.request.evaluations(answer.record).map((record) => {
       const { _id: id, workspaceId: owner } = record;
-      return { id, address: { key: recordRequest('evaluation', id).key, owner }, digest: digestOf(record) };
+      return { id, address: { key: recordKey('evaluation', id), owner }, digest: digestOf(record) };
     });
     if (shown.length === 0) return [];
     const known = await within(seenBefore ?? this.#read(shown.map(({ address }) => address))).catch(() => NOTHING);
@@ -243,7 +243,7 @@ export class Changes {
       const id = /^evaluation:(.*)$/.exec(change.tag)?.[1];
       if (id === undefined) return [];
       const addressOf = (key: string): Address => ({ key, owner: change.workspace });
-      const own = addressOf(recordRequest('evaluation', id).key);
+      const own = addressOf(recordKey('evaluation', id));
       const addresses = keysOfEvaluation(id).map(addressOf);
       return addresses.some((address) => memory.peek(address) !== undefined) ? [] : [{ change, own, addresses }];
     });

@@ -37,8 +37,7 @@ export interface CacheRequest<T> {
 
 /** The request for these parameters; equal questions have equal keys. */
 export function cacheRequest<P, R>(resource: CachedResource<P, R>, params: P): CacheRequest<R> {
-  // Its name in Redis, and the hash tag in it, are made in redis/names.ts.
-  const key = `${KEY_VERSION}:{${resource.cacheName(params)}}`;
+  const key = keyOf(resource, params);
   return {
     kind: resource.name,
     key,
@@ -54,6 +53,15 @@ export function cacheRequest<P, R>(resource: CachedResource<P, R>, params: P): C
   };
 }
 
+/** The key of that request. Its name in Redis, and the hash tag in it, are made in redis/names.ts. */
+function keyOf<P>(resource: Pick<CachedResource<P, unknown>, 'cacheName'>, params: P): string {
+  return `${KEY_VERSION}:{${resource.cacheName(params)}}`;
+}
+
+export function recordKey(kind: RecordKind, id: string): string {
+  return keyOf(RESOURCES[kind], { id });
+}
+
 /** The request of a single record whose type does not matter, or is checked by the caller. */
 export function recordRequest(kind: RecordKind, id: string): CacheRequest<unknown> {
   const resource: CachedResource<RecordParams, unknown> = RESOURCES[kind];
@@ -64,7 +72,7 @@ export function recordRequest(kind: RecordKind, id: string): CacheRequest<unknow
 export function keysOfEvaluation(id: string): readonly string[] {
   return RESOURCE_KINDS.filter((kind) => kind !== 'list')
     .filter((kind) => RESOURCES[kind].idTag === 'evaluation')
-    .map((kind) => recordRequest(kind, id).key);
+    .map((kind) => recordKey(kind, id));
 }
 
 /** Whether the record is of the id in the key, and of the workspace that it is filed under. A list has neither. */

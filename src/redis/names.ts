@@ -104,8 +104,8 @@ export class CacheNames {
     return {
       copy: (owner) => beside(`copy-${owner}`),
       negative: (set) => beside(`absent-${set}`),
-      owners: beside('owners'),
-      seen: beside('seen'),
+      owners: `${tag}:owners`,
+      seen: `${tag}:seen`,
       lease: (set) => beside(`lease-${set}`),
       failure: (set) => beside(`failure-${set}`),
     };

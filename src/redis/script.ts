@@ -62,7 +62,9 @@ export function inCalls<T>(
   all: readonly T[],
 ): readonly (readonly T[])[] {
   const most = redis.kind === 'cluster' ? 1 : MOST_AT_ONCE;
-  return Array.from({ length: Math.ceil(all.length / most) }, (_, call) => all.slice(call * most, (call + 1) * most));
+  const calls: (readonly T[])[] = [];
+  for (let from = 0; from < all.length; from += most) calls.push(all.slice(from, from + most));
+  return calls;
 }
 
 /** The reply of a script that returns JSON, checked. Throws a ZodError, or a SyntaxError. */

@@ -65,5 +65,9 @@ async function settingOf({ client }: RedisServer, name: string): Promise<number>
 
 /** The size of the largest one. */
 export function largestOf(values: readonly (string | number | Buffer)[]): number {
-  return Math.max(0, ...values.map((value) => (typeof value === 'number' ? 0 : Buffer.byteLength(value))));
+  let largest = 0;
+  for (const value of values) {
+    if (typeof value !== 'number') largest = Math.max(largest, Buffer.byteLength(value));
+  }
+  return largest;
 }

@@ -13,7 +13,6 @@ import { z } from 'zod';
 import type { RedisLink } from '../../redis/connection.ts';
 import type { CacheKeyNames } from '../../redis/names.ts';
 import { parseReply, type RedisScript, runScript, type ScriptArgument } from '../../redis/script.ts';
-import { largestOf } from '../../redis/value-limit.ts';
 import type { Timers } from '../../time/timers.ts';
 import { redisSpan } from '../../tracing/spans.ts';
 import type { ResourceKind } from '../../upstream/resources.ts';
@@ -135,7 +134,7 @@ export class RedisLease implements Lease {
     const { owner, entry, position } = answer;
     const isFound = entry.answer.kind === 'found';
     const { meta, body, keepMs } = await entries.encode(place, answer);
-    const isTooLarge = !cache.values.takes(largestOf([body]));
+    const isTooLarge = !cache.values.takes(body.length);
     const filed = isFound ? { owner, requestedAtMs: entry.requestedAtMs } : null;
     const copy = { holder, bytes: meta.length + body.length, isBackfill: false };
     const isAdmitted = isFound && !isTooLarge && budget.admit(copy);

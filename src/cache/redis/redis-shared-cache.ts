@@ -5,7 +5,6 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { inCalls, parseReply, runScript } from '../../redis/script.ts';
-import { largestOf } from '../../redis/value-limit.ts';
 import type { Clock } from '../../time/clock.ts';
 import { redisSpan } from '../../tracing/spans.ts';
 import { ownersIn, type WorkspaceSet } from '../address.ts';
@@ -138,7 +137,7 @@ export class RedisSharedCache implements SharedCache {
     const names = entries.names.of(key);
     const at = { key, owner, name: names.copy(owner) };
     const { meta, body, keepMs, briefMs } = await entries.encode(at, stored);
-    if (!cache.values.takes(largestOf([meta, body]))) return NOT_FILED;
+    if (!cache.values.takes(body.length)) return NOT_FILED;
     // No lease guards it: a process that was stopped may come so late that a purge of it is forgotten.
     if (clock.nowMs() - entry.requestedAtMs >= LATE_MS) return { isTooLate: true, ended: [] };
     const copy = { holder, bytes: meta.length + body.length, isBackfill: true };
