@@ -138,8 +138,8 @@ export class MemoryTier {
 
   /**
    * Keeps each one only if there is nothing, or something whose fetch was over before the new one's began, or that is from the
-   * future (C9: it beats nothing). Returns those that the shared cache may have to know: not those that are kept out, and end
-   * nothing, since the copy that does so here does it there.
+   * future (C9: it beats nothing). Returns those that may be of use to the shared cache: a record that a copy here keeps out is
+   * kept out there too, and is only of use if it may end copies of other workspaces.
    */
   backfill<K extends Keyed>(entries: readonly K[], keptFor: KeptFor): readonly K[] {
     const news: K[] = [];

@@ -166,24 +166,29 @@ describe('C4: a reader looks only under its own owners', () => {
     memory.backfill([{ key: KEY, stored: moved }], keptFor(BOTH));
     expect([find(OWNER), find(OTHER), find(BOTH)]).toEqual([null, moved, moved]);
   });
+});
 
-  test('a record of a list is handed on to Redis unless a copy whose fetch was not over keeps it out', () => {
-    const fetched = (requestedAtMs: number, receivedAtMs: number) => ({
-      ...answerAt(requestedAtMs, OWNER),
-      receivedAtMs,
-    });
-    const handedOn = (present: StoredEntry, listed: StoredEntry, reader = OWNER) => {
-      const { memory, find } = createMemory([OWNER, present]);
-      const count = memory.backfill([{ key: KEY, stored: listed }], keptFor(reader)).length;
-      return [count, find(OWNER) === listed];
-    };
-    expect(handedOn(fetched(5, 6), fetched(7, 8))).toEqual([1, true]);
-    expect(handedOn(fetched(5, 7), fetched(7, 8))).toEqual([0, false]);
-    // Under the other workspace of these readers there may be a copy in Redis that has to end.
-    expect(handedOn(fetched(5, 7), fetched(7, 8), BOTH)).toEqual([1, false]);
-    const inAnHourMs = CLOCK.nowMs() + 3_600_000;
-    expect(handedOn(fetched(inAnHourMs, inAnHourMs), fetched(CLOCK.nowMs(), CLOCK.nowMs()))).toEqual([1, true]);
-  });
+function fetched(requestedAtMs: number, receivedAtMs: number): StoredEntry {
+  return { ...answerAt(requestedAtMs, OWNER), receivedAtMs };
+}
+
+/** How many records Redis is sent of such a list beside that copy in memory, and whether memory keeps the listed one. */
+function handedOn(present: StoredEntry, listed: StoredEntry, reader = OWNER): readonly [number, boolean] {
+  const { memory, find } = createMemory([OWNER, present]);
+  const { length } = memory.backfill([{ key: KEY, stored: listed }], keptFor(reader));
+  return [length, find(OWNER) === listed];
+}
+
+test('a record of a list is sent to Redis unless a copy whose fetch was not over keeps it out', () => {
+  expect(handedOn(fetched(5, 6), fetched(7, 8))).toEqual([1, true]);
+  expect(handedOn(fetched(5, 7), fetched(7, 8))).toEqual([0, false]);
+  // Under the other workspace of these readers there may be a copy in Redis that has to end.
+  expect(handedOn(fetched(5, 7), fetched(7, 8), BOTH)).toEqual([1, false]);
+});
+
+test('C9: a copy from the future keeps no record of a list out', () => {
+  const inAnHourMs = CLOCK.nowMs() + 3_600_000;
+  expect(handedOn(fetched(inAnHourMs, inAnHourMs), fetched(CLOCK.nowMs(), CLOCK.nowMs()))).toEqual([1, true]);
 });
 
 test('C6: a purge by key drops all that is filed under it, and nothing else', () => {
