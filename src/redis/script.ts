@@ -27,7 +27,7 @@ export interface ScriptCall {
   readonly args: readonly ScriptArgument[];
 }
 
-/** So many things at once: no script holds Redis for longer than about a millisecond. */
+/** So many things at once, each several commands: no script holds Redis for longer than about a millisecond. */
 const MOST_AT_ONCE = 16;
 
 /** The part of a `RedisLink` that sends commands. */
@@ -55,13 +55,14 @@ export function runScript(
 
 /**
  * Divides what one script is to do for several cache keys: in a Cluster each lies in a slot of its own, and so needs a call of
- * its own.
+ * its own. `mostAtOnce`: how many one call may take.
  */
 export function inCalls<T>(
   redis: { readonly kind: RedisAddress['kind'] },
   all: readonly T[],
+  mostAtOnce = MOST_AT_ONCE,
 ): readonly (readonly T[])[] {
-  const most = redis.kind === 'cluster' ? 1 : MOST_AT_ONCE;
+  const most = redis.kind === 'cluster' ? 1 : mostAtOnce;
   const calls: (readonly T[])[] = [];
   for (let from = 0; from < all.length; from += most) calls.push(all.slice(from, from + most));
   return calls;
