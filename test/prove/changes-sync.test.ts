@@ -4,12 +4,12 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'vitest';
 import { z } from 'zod';
-import { ChangingSample } from '../support/changing-sample.ts';
+import { type ChangingOptions, ChangingSample } from '../support/changing-sample.ts';
 import { openFolder } from '../support/files.ts';
 import { forTest } from '../support/opened.ts';
 import { PROGRAM } from '../support/process.ts';
@@ -21,6 +21,8 @@ const WITHIN_MS = 5000;
 const LOOK_EVERY_MS = 50;
 const GIVE_UP_MS = 60_000;
 const KILLS = 20;
+/** The shortest that is allowed. */
+const KEEP_MS = 60_000;
 const [ADDED, REMOVED] = [200, 50];
 const listSchema = z.object({ calls: z.array(z.object({ id: z.string() })) });
 const lineSchema = z.object({ id: z.string(), name: z.string().optional(), deleted: z.boolean().optional() });
@@ -84,8 +86,8 @@ class Copy {
 }
 
 /** A copy that is the store's, and whose place in the feed is taken. */
-async function startCopy() {
-  const world = await forTest(ChangingSample.start({ gateways: 2, evaluations: 300, latencyMs: 20 }));
+async function startCopy(more: Pick<ChangingOptions, 'configFile'> = {}) {
+  const world = await forTest(ChangingSample.start({ gateways: 2, evaluations: 300, latencyMs: 20, ...more }));
   const folder = await forTest(openFolder());
   const copy = new Copy(world, folder.path);
   await forTest(copy);
@@ -97,9 +99,9 @@ async function startCopy() {
 }
 
 /** Each is announced at once: one in ten deletes a call, one in ten creates one, the others edit one. */
-async function makeChanges(world: ChangingSample, changes: number): Promise<void> {
+async function makeChanges(world: ChangingSample, changes: number, first = 0): Promise<void> {
   const random = new SeededRandom(5);
-  for (let number = 0; number < changes; number += 1) {
+  for (let number = first; number < first + changes; number += 1) {
     const ids = [...world.titles().keys()];
     const id = ids[random.integer(0, ids.length - 1)] ?? '';
     const dice = random.integer(0, 9);
@@ -141,6 +143,46 @@ test('a copy beside changes, killed again and again', async (context) => {
     bar: `the same, with kill -9 at ${KILLS} random points or more`,
     measured: `killed ${kills} times; ${ms(tookMs)} after the last change, ${count(calls)} calls, ${count(lists)} of lists`,
     ok: kills >= KILLS && tookMs <= WITHIN_MS && calls <= CHANGES && lists === 0,
+  });
+});
+
+test('a copy whose place in the feed has expired', async (context) => {
+  const settings = await forTest(openFolder());
+  const configFile = join(settings.path, 'evalgate.yaml');
+  writeFileSync(configFile, `changes: { keep: ${KEEP_MS / 1000}s }\n`);
+  const { world, copy } = await startCopy({ configFile });
+  const firstWalk = world.listCalls;
+  const seen: { readonly when: string; readonly tookMs: number; readonly lists: number }[] = [];
+  /** Changes the store while the copy is not kept, and goes on with it. */
+  const pause = async (when: string, change: () => Promise<unknown>): Promise<void> => {
+    await copy.end('SIGTERM');
+    await change();
+    const before = world.listCalls;
+    copy.start();
+    const tookMs = await copy.untilTheStores();
+    // It asks the feed once more after its walk.
+    await sleep(WITHIN_MS);
+    seen.push({ when, tookMs, lists: world.listCalls - before });
+  };
+  await pause('a pause beyond changes.keep', async () => {
+    const over = sleep(KEEP_MS + 1000);
+    await makeChanges(world, CHANGES);
+    await over;
+    // Events that are over are removed by the next.
+    await makeChanges(world, 1, CHANGES);
+  });
+  await pause('Redis was emptied', async () => {
+    await world.emptyRedis();
+    await makeChanges(world, CHANGES, CHANGES + 1);
+  });
+  prove(context, {
+    name: 'sync by the feed, expired',
+    bar: `${count(CHANGES)} changes during a pause beyond changes.keep, and after Redis was emptied: the copy is the store's within 5,000 ms of its start, with one walk`,
+    measured: [
+      `the first walk: ${count(firstWalk)} lists`,
+      ...seen.map(({ when, tookMs, lists }) => `${when}: ${ms(tookMs)}, ${count(lists)} lists`),
+    ].join('; '),
+    ok: seen.every(({ tookMs, lists }) => tookMs <= WITHIN_MS && lists >= 1 && lists <= firstWalk + 1),
   });
 });
 

@@ -2,6 +2,7 @@
 import { SampleUpstream } from '../../src/sample/server.ts';
 import { createSampleData } from '../../src/sample/data.ts';
 import { evaluationSchema } from '../../src/domain/records.ts';
+import { hashToken } from '../../src/keys/token.ts';
 import { isJsonObject } from '../../src/sample/routes.ts';
 import { GatewayProcess } from './process.ts';
 import { startRedis, type TestRedis } from './redis.ts';
@@ -18,6 +19,8 @@ export interface ChangingOptions {
   readonly capacity?: number;
   /** Whether the gateways have the feed of changes; they do by default. */
   readonly hasFeed?: boolean;
+  /** A file of further settings. */
+  readonly configFile?: string;
 }
 
 export interface Edited {
@@ -66,6 +69,7 @@ export class ChangingSample {
     latencyMs,
     capacity,
     hasFeed = true,
+    configFile,
   }: ChangingOptions): Promise<ChangingSample> {
     const stack = new AsyncDisposableStack();
     const redis = await startRedis({ isDurable: true });
@@ -94,6 +98,7 @@ export class ChangingSample {
       REDIS_URL: redis.url,
       CHANGES_ANNOUNCED: String(hasFeed),
       LOG_LEVEL: 'warn',
+      ...(configFile !== undefined && { CONFIG_FILE: configFile }),
       ...Object.fromEntries(times),
     };
     const started = await Promise.all(Array.from({ length: gateways }, () => GatewayProcess.start({ env })));
@@ -103,6 +108,15 @@ export class ChangingSample {
     const key = await first.issueKey({ workspaceIds: data.workspaceIds });
     world = new ChangingSample({ redis, gateways: started, key, data, stack });
     return world;
+  }
+
+  /** Empties Redis, and brings the key back. */
+  async emptyRedis(): Promise<void> {
+    await this.redis.flush();
+    const limits = { perMinute: 1_000_000_000, perHour: 1_000_000_000 };
+    const about = { keyId: 'again', name: 'again', workspaceIds: this.#data.workspaceIds, scopes: ['calls.read'] };
+    const keys = [{ ...about, hash: hashToken(this.key), limits }];
+    await this.gateway(0).administer('POST', '/api/keys/import', { keys });
   }
 
   /** The gateway of that place, round and round. */

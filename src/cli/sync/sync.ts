@@ -94,7 +94,8 @@ export class Sync {
       const requestsLeft = Math.ceil(left / PAGE_SIZE) + pagination.total_count * this.#copy.parts.length;
       this.#onProgress({ phase: 'calls', done: seen.size, total: seen.size + left, requestsLeft });
     }
-    for (const id of this.#copy.calls.ids) if (!seen.has(id)) await this.#readCall(id);
+    const unseen = this.#copy.calls.ids.filter((id) => !seen.has(id));
+    await each(unseen, (id) => this.#readCall(id));
     const ids = this.#copy.calls.ids;
     await this.#readParts(
       ids.flatMap((id) =>
