@@ -1,13 +1,22 @@
 /** The gateways of a simulated fleet, their store and Redis, and what clients and operators do with them. */
 import type { Tag } from '../../src/cache/purge-log.ts';
 import { parseTag } from '../../src/cache/purge-log.ts';
+import { EVALUATION_KINDS } from '../../src/cache/changes.ts';
 import type { Config } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { SeededRandom } from '../support/random.ts';
 import { WORKSPACE_A, WORKSPACE_B } from '../support/records.ts';
 import { read } from './client.ts';
 import { SimulatedGateway } from './gateway.ts';
-import { type Change, History, type ReadEvent, type ReadResult, type Target } from './history.ts';
+import { Follower } from './follower.ts';
+import {
+  type AnnouncedVersion,
+  type Change,
+  History,
+  type ReadEvent,
+  type ReadResult,
+  type Target,
+} from './history.ts';
 import { Network, type RedisHost } from './network.ts';
 import { KEYS, type Plan } from './plan.ts';
 import { RedisModel } from './redis/server.ts';
@@ -41,12 +50,15 @@ export class Fleet {
   readonly hosts: ReadonlyMap<string, RedisHost>;
   readonly network: Network;
   readonly store: SimulatedStore;
+  readonly followers: Follower[] = [];
   readonly #slots: Slot[] = [];
   /** By place in `KEYS`; a key that has ended may have a successor. */
   readonly #keys: HeldKey[] = [];
   /** By request id, the workspaces of its reader. */
   readonly #readers = new Map<string, readonly string[]>();
   readonly #config: Config;
+  /** By the ids that they were given. */
+  readonly #announcements = new Map<string, AnnouncedVersion>();
   #requests = 0;
   #hasMessageFaults: boolean;
 
@@ -65,7 +77,13 @@ export class Fleet {
     this.#config = {
       ...BASE,
       redis: { ...BASE.redis, cacheUrl: plan.hasTwoRedis ? 'redis://cache:6379' : null },
-      cache: { ...BASE.cache, memoryBytes: 10_000_000, classes: { ...BASE.cache.classes, ...TIMES } },
+      changes: { ...BASE.changes, announced: true },
+      cache: {
+        ...BASE.cache,
+        refreshRate: plan.refreshRate,
+        memoryBytes: 10_000_000,
+        classes: { ...BASE.cache.classes, ...TIMES },
+      },
       upstream: { ...BASE.upstream, timeoutMs: UPSTREAM_TIMEOUT_MS },
     };
   }
@@ -108,12 +126,13 @@ export class Fleet {
     this.#hasMessageFaults = false;
   }
 
-  read(place: number, keyPlace: number, target: Target): void {
+  /** `eventAtMs`: the time of the event of the feed that it is read for. */
+  read(place: number, keyPlace: number, target: Target, eventAtMs: number | null = null): void {
     const key = this.#keys[keyPlace];
     if (key === undefined) return;
     this.#requests += 1;
     const requestId = `request-${this.#requests}`;
-    this.#as(place, async (gateway, nowMs) => {
+    this.as(place, async (gateway, nowMs) => {
       const workspaces = KEYS[keyPlace]?.workspaces ?? [];
       this.#readers.set(requestId, workspaces);
       const about = { process: gateway.process.name, key: key.name, target, startedMs: nowMs() };
@@ -121,6 +140,7 @@ export class Fleet {
         ...about,
         ownWorkspaces: workspaces,
         workspaces,
+        eventAtMs,
         admittedMs: null,
         endedMs: null,
         result: null,
@@ -131,6 +151,32 @@ export class Fleet {
       await read(gateway, { token: key.token, requestId, nowMs }, event);
       this.history.note(nowMs(), event.process, `${requestId} gets ${textOf(event.result)}`);
     });
+  }
+
+  /** The store announces the record as it is now; a repeated announcement has the same id. */
+  announce(place: number, id: string, announcementId: string | null): void {
+    this.as(place, async ({ changes, process }, nowMs) => {
+      const { history } = this;
+      const state = history.current(id);
+      if (state === undefined || state.workspace === null) return;
+      const { version, workspace } = state;
+      const known = announcementId === null ? undefined : this.#announcements.get(announcementId);
+      const announced = known ?? { id, version, startedMs: nowMs(), ackMs: null };
+      if (known === undefined) history.announced.push(announced);
+      if (announcementId !== null) this.#announcements.set(announcementId, announced);
+      history.note(nowMs(), process.name, `hears that ${id} is #${announced.version}`);
+      const change = { tag: `evaluation:${id}` as const, workspace, kinds: [...EVALUATION_KINDS], etags: {} };
+      const about = { isCreated: false, isDeleted: false, previousWorkspace: null };
+      await changes.announcements.announce({ mode: 'soft', changes: [{ ...change, ...about }] }, announcementId);
+      announced.ackMs ??= nowMs();
+      history.note(nowMs(), process.name, `has announced ${id}#${announced.version}`);
+    });
+  }
+
+  follow(): void {
+    const follower = new Follower(this);
+    this.followers.push(follower);
+    follower.begin();
   }
 
   purge(place: number, text: string): void {
@@ -156,7 +202,7 @@ export class Fleet {
     const given = KEYS[keyPlace];
     if (given === undefined) return;
     const name = `k${keyPlace + 1}${this.#keys[keyPlace] === undefined ? '' : `-${this.#requests}`}`;
-    this.#as(place, async ({ keys, process }, nowMs) => {
+    this.as(place, async ({ keys, process }, nowMs) => {
       const { key, token } = await keys.registry.create({
         name,
         workspaceIds: [...given.workspaces],
@@ -187,7 +233,7 @@ export class Fleet {
 
   /** An operator's change: acknowledged once `make` resolves. */
   #operate(place: number, what: Change['what'], make: (gateway: SimulatedGateway) => Promise<void>): void {
-    this.#as(place, async (gateway, nowMs) => {
+    this.as(place, async (gateway, nowMs) => {
       const { name } = gateway.process;
       const change: Change = { process: name, what, startedMs: nowMs(), ackMs: null };
       this.history.changes.push(change);
@@ -201,7 +247,7 @@ export class Fleet {
   }
 
   /** Runs as code of the process that has the place then; one that is not there, or is paused, does it later or never. */
-  #as(place: number, run: (gateway: SimulatedGateway, nowMs: () => number) => Promise<void>): void {
+  as(place: number, run: (gateway: SimulatedGateway, nowMs: () => number) => Promise<void>): void {
     const slot = this.#at(place);
     const { process } = slot;
     const nowMs = (): number => this.schedule.nowMs;

@@ -1,5 +1,6 @@
 /** One gateway of a simulated fleet: the rooms of src, wired as gateway.ts does, without listeners and telemetry. */
 import { openCache, type CacheRoom } from '../../src/cache/open.ts';
+import { type ChangesRoom, openChanges } from '../../src/changes/open.ts';
 import { purge } from '../../src/cache/purge.ts';
 import type { Tag } from '../../src/cache/purge-log.ts';
 import type { Config } from '../../src/config/config.ts';
@@ -29,6 +30,7 @@ export class SimulatedGateway {
   readonly process: SimulatedProcess;
   readonly journal: RedisJournal;
   readonly cache: CacheRoom;
+  readonly changes: ChangesRoom;
   readonly keys: Keys;
   readonly quota: Quota;
   readonly links: Links;
@@ -78,6 +80,15 @@ export class SimulatedGateway {
         onTtlEnd: nothing,
         onBrokenMessage: nothing,
       },
+      ...ofTime,
+    });
+    this.changes = openChanges({
+      changes: this.cache.changes,
+      journal,
+      redis: { state: links.state, journal },
+      instances,
+      config: config.changes,
+      unannouncedShare: () => null,
       ...ofTime,
     });
     this.journal = journal;

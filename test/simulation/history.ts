@@ -37,6 +37,8 @@ export interface ReadEvent {
   readonly ownWorkspaces: readonly string[];
   /** Those that the answer was made for. */
   workspaces: readonly string[];
+  /** The time of the event of the feed that it is read for; null for any other read. */
+  readonly eventAtMs: number | null;
   /** When its quota let it in; null if it did not. */
   admittedMs: number | null;
   endedMs: number | null;
@@ -66,6 +68,26 @@ export interface StoreCall {
   endedMs: number | null;
 }
 
+/** The store announces that a record has become that version. */
+export interface AnnouncedVersion {
+  readonly id: string;
+  readonly version: number;
+  readonly startedMs: number;
+  /** Null until it is acknowledged, or if it failed. */
+  ackMs: number | null;
+}
+
+/** A consumer that follows the feed of changes from its present end on. */
+export interface Following {
+  /** When it had its first cursor; null before. */
+  begunMs: number | null;
+  /** What it read last, and when. */
+  lastReadMs: number;
+  readonly events: { readonly id: string; readonly kind: string; readonly atMs: number }[];
+  /** When its cursor had expired; null if it never has. */
+  expiredMs: number | null;
+}
+
 export interface Span {
   readonly fromMs: number;
   untilMs: number;
@@ -83,6 +105,8 @@ export class History {
   readonly reads: ReadEvent[] = [];
   readonly changes: Change[] = [];
   readonly calls: StoreCall[] = [];
+  readonly announced: AnnouncedVersion[] = [];
+  readonly followings: Following[] = [];
   readonly losses: Loss[] = [];
   /** By process: when it did not run. */
   readonly pauses = new Map<string, Span[]>();

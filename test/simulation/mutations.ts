@@ -106,6 +106,26 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
       },
     ],
   },
+  'announced-again': {
+    about: 'an announcement that the store repeats is made again',
+    edits: [
+      {
+        file: 'changes/redis-feed.ts',
+        text: 'if before then return position(before) end',
+        instead: '',
+      },
+    ],
+  },
+  'change-unheard': {
+    about: 'what the store announces is in the feed, and no process goes by it',
+    edits: [
+      {
+        file: 'cache/purge-log.ts',
+        text: "journal.on('changes', (event, { sequence }) => this.changeTable.apply(event, sequence));",
+        instead: '',
+      },
+    ],
+  },
 };
 
 /** Puts a fault into what is loaded from now on. Throws for one that is not known. */

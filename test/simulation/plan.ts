@@ -2,7 +2,7 @@
 import { SeededRandom } from '../support/random.ts';
 import { WORKSPACE_A, WORKSPACE_B } from '../support/records.ts';
 import type { Target } from './history.ts';
-import { SCENES } from './scenes.ts';
+import { announceChanges, SCENES } from './scenes.ts';
 
 export const RECORDS = ['ev_1', 'ev_2', 'ev_3'] as const;
 
@@ -10,6 +10,9 @@ export const RECORDS = ['ev_1', 'ev_2', 'ev_3'] as const;
 export type Action =
   | { readonly do: 'read'; readonly slot: number; readonly key: number; readonly target: Target }
   | { readonly do: 'edit' | 'delete' | 'move'; readonly id: string }
+  /** The record is edited, and the store announces it: twice, if its first call seems to have failed. */
+  | { readonly do: 'announce'; readonly slots: readonly number[]; readonly id: string; readonly isNamed: boolean }
+  | { readonly do: 'follow' }
   | { readonly do: 'purge'; readonly slot: number; readonly tag: string }
   | { readonly do: 'end-key'; readonly slot: number; readonly key: number }
   | { readonly do: 'times'; readonly slot: number; readonly freshMs: number }
@@ -39,6 +42,8 @@ export interface Plan {
   readonly aheadMs: readonly number[];
   /** How many of a thousand messages are lost, late or doubled. */
   readonly messageFaults: number;
+  /** So many renewals of announced changes a second, by all together. */
+  readonly refreshRate: number;
   readonly actions: readonly Planned[];
 }
 
@@ -54,6 +59,8 @@ export const MAIN_MS = 5000;
 
 /** So many of all fleets have a scene. */
 const SCENES_SHARE = 0.2;
+/** In so many of all fleets the store announces changes. */
+const ANNOUNCING_SHARE = 0.3;
 
 /** One kind of trouble in the life of a fleet; a seed has some of them. */
 const TROUBLES = ['pauses', 'kills', 'clocks', 'store', 'late', 'cut', 'down', 'emptied', 'messages'] as const;
@@ -143,6 +150,7 @@ export function planOf(seed: number): Plan {
     gateways,
     hasTwoRedis,
     aheadMs: Array.from({ length: gateways }, () => (has('clocks') ? random.integer(-1500, 1500) : 0)),
+    refreshRate: seed % 2 === 0 ? 0 : 20,
     messageFaults: has('messages') ? random.pick(50, 200, 1000) : 0,
     actions: actions.toSorted((one, other) => one.atMs - other.atMs),
   };
@@ -158,6 +166,7 @@ function playScene(seed: number, gateways: number, at: (atMs: number, action: Ac
   if (one !== undefined && random.next() < SCENES_SHARE) {
     random.pick(one, ...more)({ random, slots: [first, second, ...others], at });
   }
+  if (random.next() < ANNOUNCING_SHARE) announceChanges({ random, slots: [first, second, ...others], at });
 }
 
 function tagOf(random: SeededRandom, id: string): string {

@@ -76,6 +76,21 @@ export const SCENES = {
   },
 } satisfies Readonly<Record<string, (stage: Stage) => void>>;
 
+/** The store announces changes of records that are being read, and a consumer follows the feed. */
+export function announceChanges({ random, slots, at }: Stage): void {
+  const slot = (): number => random.pick(...slots);
+  at(random.integer(0, 500), { do: 'follow' });
+  for (let count = random.integer(2, 8); count > 0; count -= 1) {
+    const [atMs, id] = [random.integer(200, 4800), random.pick('ev_1', 'ev_2', 'ev_3')];
+    for (let reads = random.integer(0, 4); reads > 0; reads -= 1) {
+      const kind = random.pick('evaluation', 'transcript', 'transcript');
+      at(Math.max(0, atMs + random.integer(-300, 60)), { do: 'read', slot: slot(), key: 3, target: { kind, id } });
+    }
+    const isNamed = random.next() < 0.5;
+    at(atMs, { do: 'announce', slots: isNamed && random.next() < 0.5 ? [slot(), slot()] : [slot()], id, isNamed });
+  }
+}
+
 function read(slot: number, target: Target): Action {
   return { do: 'read', slot, key: KEY, target };
 }

@@ -1,6 +1,7 @@
 /** Runs a fleet by its seed, or by a plan of one's own, and reports what is against the rules. */
 import { Bounds, type Violation } from './bounds.ts';
 import { type Plan, planOf } from './plan.ts';
+import { feedOracles } from './feed-oracles.ts';
 import { recordOracles } from './record-oracles.ts';
 import { serviceOracles } from './service-oracles.ts';
 import { live } from './world.ts';
@@ -19,7 +20,7 @@ export function simulate(seed: number): Promise<Outcome> {
 
 export async function run(plan: Plan): Promise<Outcome> {
   const life = await live(plan);
-  const violations = [...recordOracles(life), ...serviceOracles(life)];
+  const violations = [...recordOracles(life), ...serviceOracles(life), ...feedOracles(life)];
   return { violations: violations.toSorted((one, other) => one.atMs - other.atMs), trace: life.history.trace() };
 }
 

@@ -107,6 +107,10 @@ class Course {
       case 'move':
       case 'delete':
         return this.#change(action.do, action.id);
+      case 'announce':
+        return this.#announce(action);
+      case 'follow':
+        return fleet.follow();
       case 'purge':
         return fleet.purge(action.slot, action.tag);
       case 'end-key':
@@ -146,6 +150,16 @@ class Course {
     const { version } = store.change(id, workspace);
     const where = workspace === null ? 'is gone' : `is of workspace ${workspace === WORKSPACE_A ? 'A' : 'B'}`;
     history.note(schedule.nowMs, 'store', `${id}#${version} ${where}`);
+  }
+
+  #announce({ slots, id, isNamed }: Extract<Action, { do: 'announce' }>): void {
+    const { store, history, schedule } = this.#fleet;
+    const workspace = history.current(id)?.workspace ?? null;
+    if (workspace === null) return;
+    const { version } = store.change(id, workspace);
+    history.note(schedule.nowMs, 'store', `${id}#${version} is announced`);
+    const name = isNamed ? `announcement-${version}` : null;
+    for (const slot of slots) this.#fleet.announce(slot, id, name);
   }
 
   #pause({ slot, forMs }: Extract<Action, { do: 'pause' }>): void {
