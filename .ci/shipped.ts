@@ -23,8 +23,10 @@ const packageSchema = z.object({
   dependencies: z.record(z.string(), z.string()).optional(),
 });
 const lockSchema = z.object({ packages: z.record(z.string(), packageSchema) });
+const propertySchema = z.looseObject({ name: z.string() });
 const bomSchema = z.looseObject({
-  components: z.array(z.looseObject({ 'bom-ref': z.string() })),
+  metadata: z.looseObject({ component: z.looseObject({ name: z.string() }) }),
+  components: z.array(z.looseObject({ 'bom-ref': z.string(), properties: z.array(propertySchema).optional() })),
   dependencies: z.array(z.looseObject({ ref: z.string(), dependsOn: z.array(z.string()) })),
 });
 
@@ -64,11 +66,17 @@ function printBom(): void {
   );
   const ids = new Set([...shipped].map(([path, { version }]) => `${nameOf(path)}@${version}`));
   const own = locked.get('')?.version ?? '';
-  const components = bom.components.filter((component) => ids.has(component['bom-ref']));
+  // npm names the program by its folder, and marks Swagger UI, whose files are shipped, as for development.
+  const metadata = { ...bom.metadata, component: { ...bom.metadata.component, name: 'evalgate' } };
+  const components = bom.components
+    .filter((component) => ids.has(component['bom-ref']))
+    .map(({ properties = [], ...component }) => {
+      return { ...component, properties: properties.filter(({ name }) => name !== 'cdx:npm:package:development') };
+    });
   const dependencies = bom.dependencies
     .filter(({ ref }) => ids.has(ref) || ref === `evalgate@${own}`)
     .map((entry) => ({ ...entry, dependsOn: entry.dependsOn.filter((id) => ids.has(id)) }));
-  process.stdout.write(`${JSON.stringify({ ...bom, components, dependencies }, null, 2)}\n`);
+  process.stdout.write(`${JSON.stringify({ ...bom, metadata, components, dependencies }, null, 2)}\n`);
 }
 
 /** Per family of dependencies, such as koa and its router: the size of the packages that no other family needs, as installed. */
