@@ -64,7 +64,7 @@ async function differences(sent: readonly (readonly string[])[]): Promise<readon
 
 /** The reply with only the code of an error, and with the members of JSON in order, since Lua's tables have none. */
 function comparable(reply: string): string {
-  return reply.replaceAll(/^-(\w+)[^\r\n]*/gm, '-$1').replaceAll(/^\{.*\}$/gm, (text) => {
+  return reply.replaceAll(/^-(\w+)[^\r\n]*/gm, '-$1').replaceAll(/^(?:\{.*\}|\[\{.*\}\])$/gm, (text) => {
     const value: unknown = JSON.parse(text);
     return JSON.stringify(value, (_, part: unknown) => (isObject(part) ? inOrder(part) : part));
   });
