@@ -96,6 +96,16 @@ describe.each(BACKENDS)('%s', (kind) => {
     });
   });
 
+  test.runIf(kind === 'redis')('a copy that Redis has evicted ends in the memory of all', async () => {
+    const { inA, inB, ask } = await createMover(GET_CALL);
+    expect(await ask('a', world.there)).toMatchObject({ status: 200 });
+    const raw = await world.raw();
+    for (const name of await world.names(`*${inA.id}*`)) await raw.del(name);
+    move(inB);
+    expect(await ask('ac')).toMatchObject({ status: 404 });
+    await world.eventually(async () => expect(await ask('a', world.there)).toMatchObject({ status: 404 }));
+  });
+
   test('what an owner holds is not touched by who the store says it is not of', async () => {
     const subject = putSubject(world.store);
     const owner = await world.readerOf(GET_CALL, subject);

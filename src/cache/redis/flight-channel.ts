@@ -17,6 +17,8 @@ const messageSchema = z.object({
   sender: z.string(),
   /** The copy that was filed, and when it was requested; null if the call has filed none. */
   filed: z.object({ owner: z.string(), requestedAtMs: z.int() }).nullable(),
+  /** Whose the record is not, as a call has found that was requested then. */
+  disowned: z.object({ owners: z.array(z.string()).readonly(), requestedAtMs: z.int() }).optional(),
   key: z.string(),
   /** The name of the set of workspaces that the call was made for. */
   set: z.string(),
@@ -29,8 +31,8 @@ export interface FlightChannelOptions {
   readonly timers: Timers;
   /** This process, as the sender of its own messages. */
   readonly self: string;
-  /** Older copies are dropped from it as soon as another process stores something newer. */
-  readonly memory: Pick<MemoryTier, 'deleteOlder'>;
+  /** Older copies are dropped from it as soon as another process stores something newer, or finds nothing any more. */
+  readonly memory: Pick<MemoryTier, 'deleteOlder' | 'end'>;
 }
 
 export class FlightChannel {
@@ -91,8 +93,9 @@ export class FlightChannel {
     this.#unlisten();
   }
 
-  #receive({ key, set, filed }: FlightMessage): void {
+  #receive({ key, set, filed, disowned }: FlightMessage): void {
     // Before those who wait look: they would take an older copy for the news otherwise.
+    if (disowned !== undefined) this.#memory.end(key, disowned.owners, disowned.requestedAtMs);
     if (filed !== null) this.#memory.deleteOlder({ key, owner: filed.owner }, filed.requestedAtMs);
     this.#followers.emit(nameOf(key, set));
   }

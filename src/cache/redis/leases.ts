@@ -129,23 +129,26 @@ export class RedisLease implements Lease {
 
   /** The arguments of `COMPLETE`, and the copy that the budget counts. */
   async #completion(answer: StoredEntry, { place, owners, note }: Filing) {
-    const { key, set, holder, token } = this.#call;
+    const { kind, key, set, holder, token } = this.#call;
     const { cache, entries, channel, budget } = this.#options;
     const { owner, entry, position } = answer;
     const isFound = entry.answer.kind === 'found';
     const { meta, body, keepMs } = await entries.encode(place, answer);
     const isTooLarge = !cache.values.takes(body.length);
-    const filed = isFound ? { owner, requestedAtMs: entry.requestedAtMs } : null;
+    const { requestedAtMs } = entry;
+    const filed = isFound ? { owner, requestedAtMs } : null;
+    // Also for copies in the memory of others that Redis has evicted: it knows of none to end.
+    const disowned = isFound || kind === 'list' ? undefined : { owners, requestedAtMs };
     const copy = { holder, bytes: meta.length + body.length, isBackfill: false };
     const isAdmitted = isFound && !isTooLarge && budget.admit(copy);
     const args: CompletionArgs = {
       token,
       channel: channel.name,
       messages: {
-        filed: channel.message({ key, set: set.name, filed }),
+        filed: channel.message({ key, set: set.name, filed, disowned }),
         unfiled: channel.message({ key, set: set.name, filed: null }),
       },
-      requestedAtMs: entry.requestedAtMs,
+      requestedAtMs,
       position,
       filing: isTooLarge ? 'never' : isFound && !isAdmitted ? 'replace' : 'always',
       place: isFound ? owners.indexOf(owner) + 1 : 0,

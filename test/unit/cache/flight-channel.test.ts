@@ -30,6 +30,10 @@ async function createChannel() {
     self: SELF,
     memory: {
       deleteOlder: ({ key, owner }: Address, requestedAtMs: number) => void dropped.push([key, owner, requestedAtMs]),
+      end: (key: string, owners: readonly string[], requestedAtMs: number) => {
+        dropped.push(...owners.map((owner) => [key, owner, requestedAtMs]));
+        return owners;
+      },
     },
   });
   const following = channel.follow('a key', SET);
@@ -72,6 +76,15 @@ test('a copy that was filed drops older ones of its owner, unless this process f
   await receive('no JSON');
   await receive({ end: 'stored', sender: 'another', key: 'a key', filledAtMs: 7 });
   expect([dropped, woken()]).toEqual([[['a key', SET, 7]], 2]);
+});
+
+test('C4: copies end in memory that a call has found to be none of their owners', async () => {
+  const { receive, dropped } = await createChannel();
+  await receive({ ...ABOUT, filed: null, disowned: { owners: ['A', 'B'], requestedAtMs: 8 } });
+  expect(dropped).toEqual([
+    ['a key', 'A', 8],
+    ['a key', 'B', 8],
+  ]);
 });
 
 test('a follower that was not woken looks after its time, and one that is closed is not woken', async () => {
