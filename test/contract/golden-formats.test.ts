@@ -79,9 +79,11 @@ const NEGATIVE = {
 };
 /** What was last seen of the call, by workspace. */
 const SEEN = `{"digest":"FsAVyP47m3SOdNCf","differed":0,"requestedAtMs":1768478400000,${POSITION},"announced":0}`;
-/** The message that a call for the readers of that workspace has ended. */
-const ended = (filed: object | null): string =>
-  `${CHANNEL} {"sender":"<uuid>","filed":${JSON.stringify(filed)},"key":"v3:{evaluation:${EVALUATION_ID}}","set":"${WORKSPACE_A}"}`;
+/** The message that a call for the readers of that workspace has ended, and what more it says. */
+const ended = (filed: object | null, more = ''): string =>
+  `${CHANNEL} {"sender":"<uuid>","filed":${JSON.stringify(filed)},"key":"v3:{evaluation:${EVALUATION_ID}}","set":"${WORKSPACE_A}"${more}}`;
+/** It has found that the record is none of theirs. */
+const DISOWNED = `,"disowned":{"owners":["${WORKSPACE_A}"],"requestedAtMs":1768478400000}`;
 
 test('a copy under its workspace, the list of its key, and the message that it was filed', async () => {
   gateway.store.put({ evaluations: [anEvaluation()] });
@@ -125,7 +127,7 @@ test('an absence: a negative entry for the workspace that was asked for, and whe
     [`${KEY}:absent-${WORKSPACE_A}`]: NEGATIVE,
     [`${KEY}:owners`]: { [WORKSPACE_A]: ENDED },
   });
-  expect(await published(1)).toEqual([ended(null)]);
+  expect(await published(1)).toEqual([ended(null, DISOWNED)]);
 });
 
 test('a record of another workspace leaves the same', async () => {
@@ -135,7 +137,7 @@ test('a record of another workspace leaves the same', async () => {
     [`${KEY}:absent-${WORKSPACE_A}`]: NEGATIVE,
     [`${KEY}:owners`]: { [WORKSPACE_A]: ENDED },
   });
-  expect(await published(1)).toEqual([ended(null)]);
+  expect(await published(1)).toEqual([ended(null, DISOWNED)]);
 });
 
 test('several workspaces are named by the SHA-256 of their sorted list, in base64url', async () => {

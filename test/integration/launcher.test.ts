@@ -103,24 +103,6 @@ test.each(['variables', 'file'])(
   },
 );
 
-test('a gateway listens without the fetch and WebSocket of Node.js, which an import of its HTTP as a module loads', async () => {
-  const hooks = `import { registerHooks } from 'node:module';
-registerHooks({
-  resolve(specifier, context, next) {
-    if (/^(node:)?http$/.test(specifier) && context.conditions.includes('import')) throw new Error('by ' + context.parentURL);
-    return next(specifier, context);
-  },
-});`;
-  const args = ['--import', `data:text/javascript,${encodeURIComponent(hooks)}`, PROGRAM, 'serve'];
-  const env = { ...process.env, PORT: '0', ADMIN_PORT: '0', UPSTREAM_URL: 'http://127.0.0.1:1', LOG_LEVEL: 'silent' };
-  const gateway = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
-  let failure = '';
-  gateway.stderr.on('data', (chunk: Buffer) => (failure += chunk.toString()));
-  const said = await Promise.race([once(gateway.stdout, 'data'), once(gateway, 'exit')]);
-  gateway.kill('SIGINT');
-  expect([failure, String(said[0])]).toEqual(['', expect.stringContaining('API')]);
-});
-
 test.each(['', 'serve', 'keys', 'keys create', 'keys list', 'health', 'doctor', 'sync', 'transcript', 'openapi'])(
   'the help of "%s" loads no library but that of the command line, and the bounds of memory',
   async (words) => {

@@ -140,7 +140,7 @@ describe('while it is on', () => {
     const detail = 'the store is asked nothing until 2026-01-15T12:00:45.000Z';
     expect(during.of('maintenance')).toMatchObject({ since: START, detail });
     expect(await samplesOf(gateway, 'evalgate_maintenance_active')).toEqual({ evalgate_maintenance_active: 1 });
-    expect((await gateway.admin('GET', '/metrics')).text).not.toContain('paused');
+    expect((await gateway.admin('GET', '/metrics')).text).not.toContain('outcome="paused"');
     expect(logOf(gateway, 'maintenance: the store is asked nothing')).toMatchObject([{ level: 'warn', detail }]);
 
     // Its end is dated by when it was, however late somebody looks.
