@@ -67,8 +67,8 @@ export class StoreError extends Error {
 
   /** The same without the store's `Retry-After`. */
   withoutRetryAfter(): StoreError {
-    const { status, workspaceId, isUnprovoked, cause } = this;
-    return new StoreError(this.kind, this.message, { status, workspaceId, isUnprovoked, cause });
+    const { status, workspaceId, isUnprovoked, isGivenUp, cause } = this;
+    return new StoreError(this.kind, this.message, { status, workspaceId, isUnprovoked, isGivenUp, cause });
   }
 
   get publicMessage(): string {
