@@ -169,8 +169,8 @@ function placeOf({ options: { host = '', port = 0 } }: Redis): RedisNode {
  * of which it writes nothing to the standard error.
  *
  * Its `commandTimeout` is not used: after a process was held up it fires before what has arrived is read, so it takes the delay
- * of the process for one of Redis (C8: while Redis answers, memory is used only with proof). Who waits for an answer bounds the wait by `beforeDeadline`, and a connection that is
- * silent for long is dropped (health.ts), which ends all waits on it.
+ * of the process for one of Redis (C8: while Redis answers, memory is used only with proof). Each wait for an answer is bounded
+ * by `beforeDeadline`, and a connection that is silent for long is dropped (health.ts), which ends all waits on it.
  */
 function commonOptions({ address: { credentials, family }, encryption }: Opening) {
   const { username, password } = credentials;
