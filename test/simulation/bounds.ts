@@ -21,6 +21,8 @@ const STARTED_MS = 1000;
 export class Bounds {
   /** Within so long a change is in force at every process. */
   static readonly ELSEWHERE_MS = 1000;
+  /** A failure of the store is remembered for a second, by whoever asks then. */
+  static readonly REMEMBERED_MS = 2500;
   readonly history: History;
 
   constructor({ history }: Life) {
@@ -50,6 +52,11 @@ export class Bounds {
     const beyondMs = Math.max(staleMs, errorMs);
     const unknownMs = this.spreadMs > 2000 ? beyondMs : 0;
     return Math.max(freshMs, ...set) + beyondMs + this.spreadMs + unknownMs;
+  }
+
+  /** Whether the store has answered each call, also those whose failure may be remembered then. */
+  isStoreWell(fromMs: number, untilMs: number): boolean {
+    return !this.history.storeTroubles.some((span) => meets(span, fromMs - Bounds.REMEMBERED_MS, untilMs));
   }
 
   /** Whether Redis has answered that process all the time, and since long enough before. */

@@ -42,8 +42,7 @@ function* newsOracle({ history }: Life, bounds: Bounds): Iterable<Violation> {
     if (news === null || hasMoved(news.id, history)) continue;
     if (result?.kind !== 'shown' || endedMs === null || !bounds.isWellFor(read)) continue;
     // An old copy is served, and said to be one, if it cannot be renewed.
-    const hasFailed = history.storeTroubles.some(({ fromMs }) => fromMs <= endedMs);
-    if (result.outcome === 'changed' && hasFailed) continue;
+    if (result.outcome === 'changed' && !bounds.isStoreWell(startedMs, endedMs)) continue;
     const version = result.shown[0]?.version ?? 0;
     if (version >= news.version) continue;
     const text = `${describe(read)} got #${version} (${result.outcome}) on the event of #${news.version}`;

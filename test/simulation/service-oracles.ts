@@ -1,6 +1,6 @@
 /** The rules on keys, quotas, calls to the store and waits, held against what a simulated fleet has done. */
 import { Bounds, type Violation } from './bounds.ts';
-import { type Change, meets, type ReadEvent, type StoreCall } from './history.ts';
+import { type Change, type ReadEvent, type StoreCall } from './history.ts';
 import { KEYS } from './plan.ts';
 import { describe } from './record-oracles.ts';
 import type { Life } from './world.ts';
@@ -12,8 +12,6 @@ const ANSWERED_MS = 1500;
 const LEASE_MS = 2100;
 /** A waiter hears of the end of a call by a message, and looks at Redis. */
 const WOKEN_MS = 150;
-/** A failure of the store is remembered for a second, by whoever asks then. */
-const REMEMBERED_MS = 2500;
 
 export function serviceOracles(life: Life): readonly Violation[] {
   const bounds = new Bounds(life);
@@ -137,10 +135,11 @@ function* answerOracle({ history, calmMs }: Life, bounds: Bounds): Iterable<Viol
       yield { rule: 'R6', atMs: startedMs, text: `${describe(read)} has no answer at the end` };
       continue;
     }
-    const isStoreWell = !history.storeTroubles.some((span) => meets(span, startedMs - REMEMBERED_MS, endedMs));
     const isWell =
-      isStoreWell && bounds.isSteady(process, startedMs, endedMs) && !bounds.isLost(startedMs - REMEMBERED_MS);
-    if (!isWell && startedMs < calmMs + REMEMBERED_MS) continue;
+      bounds.isStoreWell(startedMs, endedMs) &&
+      bounds.isSteady(process, startedMs, endedMs) &&
+      !bounds.isLost(startedMs - Bounds.REMEMBERED_MS);
+    if (!isWell && startedMs < calmMs + Bounds.REMEMBERED_MS) continue;
     // A maintenance ends by each process's own clock.
     const isPaused = result?.kind === 'failed' && result.reason === 'paused' && history.clockSpreadMs > 0;
     if (result?.kind === 'failed' && !isPaused)
