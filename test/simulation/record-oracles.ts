@@ -133,9 +133,9 @@ function changedBefore(
   if (read.target.kind !== 'transcript' || outcome === 'changed') return null;
   const states = history.states.get(part.id) ?? [];
   if (states.length > 5 || !bounds.isWellFor(read)) return null;
-  const seen = (before: number, is: (state: RecordState) => boolean): Showing | undefined =>
+  const seen = (before: number, is: (state: RecordState) => boolean, after = 0): Showing | undefined =>
     showings.find((one) => {
-      if (one.read.target.kind === 'transcript' || one.endedMs > before) return false;
+      if (one.read.target.kind === 'transcript' || one.startedMs < after || one.endedMs > before) return false;
       const found = one.shown.map((each) => history.stateOf(each)).find((state) => state?.id === part.id);
       return found !== undefined && found.workspace === part.workspace && is(found);
     });
@@ -146,8 +146,13 @@ function changedBefore(
   const isInForce = startedMs >= news.endedMs + (news.read.process === read.process ? 0 : Bounds.ELSEWHERE_MS);
   if (!isInForce || !bounds.isWell(news.read.process, news.startedMs, news.endedMs)) return null;
   const newer = history.stateOf(news.shown.find(({ id }) => id === part.id) ?? part);
-  const older = seen(news.startedMs, (state) => state.version < (newer?.version ?? 0));
-  if (older === undefined) return null;
+  const isOlder = (state: RecordState): boolean => state.version < (newer?.version ?? 0);
+  if (seen(news.startedMs, isOlder) === undefined) return null;
+  // An announced change that no answer has shown since may stand for a silent one after it.
+  const isExplained = history.announced.some(({ id, startedMs: atMs }) => {
+    return id === part.id && atMs <= news.startedMs && seen(news.startedMs, isOlder, atMs) === undefined;
+  });
+  if (isExplained) return null;
   // A purge of the call also ends what is known of its last answers.
   const isPurged = history.changes.some((change) => {
     const tag = purgedTag(change);
