@@ -83,7 +83,7 @@ export type LookEnd<T> =
   | { readonly kind: 'failed'; readonly error: StoreError }
   | { readonly kind: 'call'; readonly turn: Turn | null };
 
-type Failed = FlightFailure & Pick<StoreError, 'isGivenUp'> & { readonly atMs: number };
+type Failed = FlightFailure & Pick<StoreError, 'isGivenUp'> & { readonly atMicros: number };
 const MAX_FAILURES = 10_000;
 /** How long a waiter trusts to be woken before it asks for the lease again. */
 const LOOK_EVERY_MS = 250;
@@ -202,16 +202,15 @@ export class Flights {
     const { kind, isGivenUp } = failure;
     if (kind === 'paused') return;
     if (previous !== null) events.onRefreshFailed?.({ class: request.kind, key: request.key, error: failure });
-    if (kind !== 'aborted') this.#failures.set(name, { ...toFailure(failure), isGivenUp, atMs: clock.nowMs() });
+    if (kind !== 'aborted') this.#failures.set(name, { ...toFailure(failure), isGivenUp, atMicros: clock.nowMicros() });
   }
 
   /** `isUrgent`: a call that was given up in the queue says nothing to the reader of a copy that has changed. */
   #lastFailure(name: string, isUrgent = false): StoreError | null {
     const failure = this.#failures.get(name);
     if (failure === undefined || (isUrgent && failure.isGivenUp)) return null;
-    const agoMs = this.#options.clock.nowMs() - failure.atMs;
-    // A clock that was set back must not make it last (C9: a time in the future is unknown).
-    return agoMs < 0 || agoMs >= REMEMBER_FAILURES_MS ? null : fromFailure(failure);
+    const agoMs = (this.#options.clock.nowMicros() - failure.atMicros) / 1000;
+    return agoMs >= REMEMBER_FAILURES_MS ? null : fromFailure(failure);
   }
 
   async #fly<T>(wanted: FetchTask<T>, turn: Turn | null, limits: FlightLimits): Promise<Landing> {
@@ -263,10 +262,11 @@ export class Flights {
     const local = turn === null ? copyInMemory(task, this.#options) : null;
     if (local !== null && isInstead(task, local)) return { landing: landingOn(local, local.tier) };
     let seenAtMs = seenBy(task, local, task.previous);
-    let waitsSinceMs: number | null = null;
+    let waitsSinceMicros: number | null = null;
     const report = (end: LeaseWaitEnd): void => {
-      if (waitsSinceMs === null) return;
-      events.onLeaseWait?.({ class: kind, key, end, durationMs: clock.nowMs() - waitsSinceMs });
+      if (waitsSinceMicros === null) return;
+      const durationMs = (clock.nowMicros() - waitsSinceMicros) / 1000;
+      events.onLeaseWait?.({ class: kind, key, end, durationMs });
     };
     const ask = () =>
       this.#ask(task, sharedCache.look({ kind, key, set, keyId: reader.keyId, seenAtMs, isLeaseWanted: true }));
@@ -292,16 +292,16 @@ export class Flights {
           const news = looked.answer === null ? null : adopt(task, looked.answer, this.#options);
           if (news !== null) {
             report('stored');
-            return { landing: landingOn(news, waitsSinceMs === null || isOver(news) ? news.tier : 'elsewhere') };
+            return { landing: landingOn(news, waitsSinceMicros === null || isOver(news) ? news.tier : 'elsewhere') };
           }
         }
         if (looked.status === 'taken') {
-          waitsSinceMs ??= clock.nowMs();
+          waitsSinceMicros ??= clock.nowMicros();
           await following.next(Math.min(LOOK_EVERY_MS, looked.leaseLeftMs + LAPSE_MARGIN_MS));
           if (signal.aborted) break;
         }
         // Asking several times a second would hide all other spans.
-        looked = await (waitsSinceMs === null ? ask() : unrecorded(ask));
+        looked = await (waitsSinceMicros === null ? ask() : unrecorded(ask));
       }
       if (looked.status === 'leased') await looked.lease.release().catch(() => undefined);
     } finally {

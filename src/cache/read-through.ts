@@ -235,11 +235,10 @@ export class ReadThrough implements Cache {
       (error: unknown): WaitEnd => ({ kind: 'failed', error: asStoreError(error) }),
     );
     if (!isBounded) return await landed;
-    const { clock, timers } = this.#options;
     // A reader that comes later needn't find out anew that the store is slow.
-    const waitedMs = Math.max(0, clock.nowMs() - flight.startedAtMs);
+    const waitedMs = this.#sinceMs(flight.startedMicros);
     const leftMs = Math.max(0, PATIENCE_MS - waitedMs);
-    return await withDeadline(landed, leftMs, timers, (): WaitEnd => ({ kind: 'late' }));
+    return await withDeadline(landed, leftMs, this.#options.timers, (): WaitEnd => ({ kind: 'late' }));
   }
 
   /** The fallback, unless it is over by now. */

@@ -10,8 +10,9 @@ export interface Flight<T> {
   readonly result: Promise<T>;
   /** Whether this caller began it, and did not join one that was under way. */
   readonly startedByCaller: boolean;
-  /** When it began, Unix milliseconds. */
+  /** When it began, Unix milliseconds, and by the clock that is never set back. */
   readonly startedAtMs: number;
+  readonly startedMicros: number;
   /**
    * Aborted if the flight is late (the reason is `late()`), or if everybody has left. A call to the store that was sent goes
    * on all the same.
@@ -84,7 +85,8 @@ export class WaitedFlights<T> {
       cancel();
       this.#underWay.delete(name);
     });
-    const underWay: UnderWay<T> = new UnderWay({ result, startedAtMs: clock.nowMs(), signal }, controller);
+    const started = { startedAtMs: clock.nowMs(), startedMicros: clock.nowMicros() };
+    const underWay: UnderWay<T> = new UnderWay({ result, ...started, signal }, controller);
     this.#underWay.set(name, underWay);
     return underWay;
   }

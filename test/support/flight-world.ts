@@ -34,37 +34,44 @@ import { anEvaluation } from './records.ts';
 
 /** Time that stands still until a test moves it, timers included. */
 export class FakeTime implements Clock, Timers {
-  #nowMs = 1_768_478_400_000;
+  /** Never set back. */
+  #uptimeMs = 0;
+  #startedMs = 1_768_478_400_000;
   readonly #waiting = new Set<{ readonly atMs: number; readonly run: () => void }>();
 
   nowMs(): number {
-    return this.#nowMs;
+    return this.#startedMs + this.#uptimeMs;
   }
 
   nowMicros(): number {
-    return this.#nowMs * 1000;
+    return this.#uptimeMs * 1000;
   }
 
   after(delayMs: number, run: () => void): () => void {
-    const timer = { atMs: this.#nowMs + delayMs, run };
+    const timer = { atMs: this.#uptimeMs + delayMs, run };
     this.#waiting.add(timer);
     return () => void this.#waiting.delete(timer);
   }
 
   /** Runs each timer at its time, and lets all that follows from it happen. */
   async advance(ms: number): Promise<void> {
-    const untilMs = this.#nowMs + ms;
+    const untilMs = this.#uptimeMs + ms;
     await setImmediate();
     for (;;) {
       const [next] = [...this.#waiting].toSorted((one, other) => one.atMs - other.atMs);
       if (next === undefined || next.atMs > untilMs) break;
       this.#waiting.delete(next);
-      this.#nowMs = Math.max(this.#nowMs, next.atMs);
+      this.#uptimeMs = Math.max(this.#uptimeMs, next.atMs);
       next.run();
       await setImmediate();
     }
-    this.#nowMs = untilMs;
+    this.#uptimeMs = untilMs;
     await setImmediate();
+  }
+
+  /** Sets the wall clock; timers go on as they are. */
+  setBack(ms: number): void {
+    this.#startedMs -= ms;
   }
 }
 
