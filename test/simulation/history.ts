@@ -151,10 +151,16 @@ export class History {
     return isKilled || [...this.pauses.keys()].some((process) => this.isPaused(process, fromMs, untilMs));
   }
 
-  /** Whether a Redis may not have answered that process in time. */
+  /** Whether a Redis may not have answered that process in time. One that stood still meets a lost connection when it goes on. */
   isTroubled(process: string, fromMs: number, untilMs: number): boolean {
     const isOf = (of: string | null): boolean => of === null || of === process;
-    return this.troubles.some((span) => isOf(span.process) && meets(span, fromMs, untilMs));
+    const metMs = (span: Span): number => {
+      const pauses = (this.pauses.get(process) ?? []).filter((pause) => meets(pause, span.fromMs, span.untilMs));
+      return Math.max(span.untilMs, ...pauses.map((pause) => pause.untilMs));
+    };
+    return this.troubles.some((span) => {
+      return isOf(span.process) && meets({ fromMs: span.fromMs, untilMs: metMs(span) }, fromMs, untilMs);
+    });
   }
 }
 
