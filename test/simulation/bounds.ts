@@ -1,5 +1,5 @@
 /** By when a rule must hold, and what it excepts: the bounds that docs/rules.md and docs/architecture.md state. */
-import { type Change, type History, meets, type ReadEvent, type Target } from './history.ts';
+import { type Change, type History, meets, type ReadEvent, RECOVERED_MS, type Target } from './history.ts';
 import { START_MS } from './schedule.ts';
 import { TIMES } from './times.ts';
 import type { Life } from './world.ts';
@@ -11,8 +11,6 @@ export interface Violation {
   readonly text: string;
 }
 
-/** A Redis that was away is noticed to be back within a second, and what was missed is read then. */
-const RECOVERED_MS = 2500;
 /** A process that has lived through a loss notices it by then, once it reaches Redis again. */
 const NOTICED_MS = 1500;
 /** A process has joined the others by then. */
@@ -62,7 +60,7 @@ export class Bounds {
   /** Whether Redis has answered that process all the time, and since long enough before. */
   isWell(process: string, fromMs: number, untilMs: number): boolean {
     const isHeldUp = this.history.isPaused(process, fromMs, untilMs);
-    return !isHeldUp && !this.history.isTroubled(process, fromMs - RECOVERED_MS, untilMs);
+    return !isHeldUp && !this.history.isTroubled(process, fromMs, untilMs);
   }
 
   isWellFor({ process, startedMs, endedMs }: ReadEvent): boolean {

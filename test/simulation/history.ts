@@ -88,6 +88,9 @@ export interface Following {
   expiredMs: number | null;
 }
 
+/** A Redis that was away is noticed to be back within a second, and what was missed is read then. */
+export const RECOVERED_MS = 2500;
+
 export interface Span {
   readonly fromMs: number;
   untilMs: number;
@@ -151,15 +154,19 @@ export class History {
     return isKilled || [...this.pauses.keys()].some((process) => this.isPaused(process, fromMs, untilMs));
   }
 
-  /** Whether a Redis may not have answered that process in time. One that stood still meets a lost connection when it goes on. */
+  /**
+   * Whether a Redis may not have answered that process in time, or not for long enough since. One that stands still meanwhile
+   * needs as long when it goes on.
+   */
   isTroubled(process: string, fromMs: number, untilMs: number): boolean {
     const isOf = (of: string | null): boolean => of === null || of === process;
-    const metMs = (span: Span): number => {
-      const pauses = (this.pauses.get(process) ?? []).filter((pause) => meets(pause, span.fromMs, span.untilMs));
-      return Math.max(span.untilMs, ...pauses.map((pause) => pause.untilMs));
-    };
-    return this.troubles.some((span) => {
-      return isOf(span.process) && meets({ fromMs: span.fromMs, untilMs: metMs(span) }, fromMs, untilMs);
+    const pauses = (this.pauses.get(process) ?? []).toSorted((one, other) => one.fromMs - other.fromMs);
+    return this.troubles.some((trouble) => {
+      let overMs = trouble.untilMs + RECOVERED_MS;
+      for (const pause of pauses) {
+        if (meets(pause, trouble.fromMs, overMs)) overMs = Math.max(overMs, pause.untilMs + RECOVERED_MS);
+      }
+      return isOf(trouble.process) && meets({ fromMs: trouble.fromMs, untilMs: overMs }, fromMs, untilMs);
     });
   }
 }
