@@ -31,9 +31,9 @@ export class Bounds {
     return (atMs - START_MS).toFixed(1);
   }
 
-  /** Whether a change that was acknowledged is in force by then at that process. */
+  /** Whether a change that was acknowledged is in force by then at that process. What happens at one moment has no order. */
   static isInForce({ ackMs, process }: Change, at: string, atMs: number): boolean {
-    return ackMs !== null && atMs >= ackMs + (process === at ? 0 : Bounds.ELSEWHERE_MS);
+    return ackMs !== null && atMs > ackMs + (process === at ? 0 : Bounds.ELSEWHERE_MS);
   }
 
   /** How much longer a copy may look young if clocks differ; a copy from the future is usable from when it was first seen. */

@@ -64,10 +64,13 @@ const FAILOVER: Fault = {
     await sleep(REPLICATED_WITHIN_MS);
     const old = await sentinels.primary();
     await old.kill();
-    const next = await sentinels.replaced(old);
+    await sentinels.replaced(old);
     await old.restart();
-    const isFollowed = (): Promise<boolean> =>
-      withClient(next.url, async (client) => (await client.info('replication')).includes('state=online'));
+    // The old one may have become the primary once more by then.
+    const isFollowed = async (): Promise<boolean> =>
+      withClient((await sentinels.primary()).url, async (client) =>
+        (await client.info('replication')).includes('state=online'),
+      );
     while (!(await isFollowed())) await sleep(100);
   },
 };
