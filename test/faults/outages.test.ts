@@ -29,7 +29,7 @@ interface World {
 /** Breaks it. Returns the dependency that reports that, if one has to before anything is looked at. */
 type Break = (world: World) => Promise<string | null>;
 
-/** Of a 200 what `Cache-Status` says; else the status and the error's code. */
+/** Each answer is named by its `Cache-Status` if it is a 200, else by its status and error code. */
 interface Left {
   /** A key in use reads a record that is fresh in memory. */
   readonly fresh: string;
@@ -71,9 +71,9 @@ const frozen = (which: 'state' | 'cache', reportedBy: string): Break => {
     return reportedBy;
   };
 };
-const failing = (status: number): Break => {
+const storeThat = (fails: (store: StoreServer) => void): Break => {
   return async ({ store }) => {
-    store.fail(status);
+    fails(store);
     return null;
   };
 };
@@ -139,25 +139,25 @@ const ROWS: readonly {
     break: frozen('cache', 'redis-cache'),
     left: WELL,
   },
-  { dependency: 'store', state: 'answers 503', rule: 'S2', break: failing(503), left: WITHOUT_STORE },
+  {
+    dependency: 'store',
+    state: 'answers 503',
+    rule: 'S2',
+    break: storeThat((store) => store.fail(503)),
+    left: WITHOUT_STORE,
+  },
   {
     dependency: 'store',
     state: 'resets connections',
     rule: 'S2',
-    break: async ({ store }) => {
-      store.resetConnections();
-      return null;
-    },
+    break: storeThat((store) => store.resetConnections()),
     left: WITHOUT_STORE,
   },
   {
     dependency: 'store',
     state: 'is silent',
     rule: 'S2, C3',
-    break: async ({ store }) => {
-      store.hold();
-      return null;
-    },
+    break: storeThat((store) => store.hold()),
     left: WITHOUT_STORE,
   },
 ];

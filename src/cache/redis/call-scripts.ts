@@ -131,7 +131,7 @@ export interface CompletionArgs {
   readonly channel: string;
   /** Published if the answer is filed, and if it is not: then the others must not drop their copies for it. */
   readonly messages: { readonly filed: string; readonly unfiled: string };
-  /** Of the answer, as its meta has them. */
+  /** When the answer was requested, and how far the journal was known then: the same as in its meta. */
   readonly requestedAtMs: number;
   readonly position: Position;
   /** Whether the answer is filed; `replace`: only in the place of another copy. */
