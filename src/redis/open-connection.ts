@@ -14,7 +14,7 @@ import {
   tlsOptions,
 } from './address.ts';
 import { clusterProbe, findClusterFault, hostlessNode } from './cluster-nodes.ts';
-import { replyCode } from './errors.ts';
+import { HandshakeError, replyCode } from './errors.ts';
 import { handshake } from './handshake.ts';
 import { droppedIfSilent, type FollowedConnection } from './health.ts';
 import { trialKeys } from './names.ts';
@@ -288,8 +288,18 @@ export async function askNode<T>(
     await client.connect();
     return await ask(client);
   } catch (error) {
-    throw replyCode(error) === null ? (cause ?? error) : error;
+    const reason = replyCode(error) === null ? (cause ?? error) : error;
+    if (replyCode(reason) === null || (await isAnswered(client))) throw reason;
+    throw new HandshakeError('CONNECT', 0, reason);
   } finally {
     client.disconnect();
   }
+}
+
+/** A server that closes the connection after an error reply refused the connection, and not what it was asked for. */
+async function isAnswered(client: Redis): Promise<boolean> {
+  return client.ping().then(
+    () => true,
+    (error: unknown) => replyCode(error) !== null,
+  );
 }
