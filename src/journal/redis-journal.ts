@@ -114,16 +114,17 @@ export class RedisJournal implements Journal {
   }
 
   prove(): Promise<void> | null {
-    if (this.isProven() || !this.#options.link.isUp()) return null;
+    if (this.isProven() || !this.#options.link.mayAnswer()) return null;
     return this.#untilProven();
   }
 
   /** Never rejects. */
   async #untilProven(): Promise<void> {
+    const { link } = this.#options;
+    await link.retried();
     try {
       // An answer to what was asked before the process was held up proves nothing of now.
-      do await this.catchUp();
-      while (!this.isProven() && this.#options.link.isUp());
+      while (!this.isProven() && link.isUp()) await this.catchUp();
     } catch {
       // If Redis does not answer after all, memory stays usable.
     }

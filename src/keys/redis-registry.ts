@@ -64,7 +64,10 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
     super({ ...options, redis: link });
     this.#options = options;
     this.#cache = new KeyCache({
-      ask: (hash) => this.keyOf(hash),
+      ask: async (hash) => {
+        await link.retried();
+        return this.keyOf(hash);
+      },
       nowMs: () => this.#nowMs(),
       graceMs,
     });
@@ -130,7 +133,7 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
 
   #connectivity(): Connectivity {
     if (this.#options.journal.isProven()) return 'connected';
-    return this.#options.link.isUp() ? 'subscriptionLost' : 'disconnected';
+    return this.#options.link.mayAnswer() ? 'subscriptionLost' : 'disconnected';
   }
 
   #dropCopies(hashes: readonly KeyHash[]): void {

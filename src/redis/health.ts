@@ -8,6 +8,7 @@ import { EventEmitter } from 'node:events';
 import type { Redis } from 'ioredis';
 import { ConnectionLostError, HandshakeError, RedisTimeoutError, replyCode } from './errors.ts';
 import { SingleFlight } from '../time/single-flight.ts';
+import { systemTimers, withDeadline } from '../time/timers.ts';
 import { beforeDeadline } from './request-wait.ts';
 
 /** While Redis answers. Each answer puts the next probe off, so a connection in use is not probed. */
@@ -48,6 +49,8 @@ export class ConnectionHealth<C extends FollowedConnection = FollowedConnection>
   #opening: NodeJS.Timeout | undefined;
   /** Unknown until Redis answers, or fails to, for the first time. */
   #state: 'unknown' | 'up' | 'down' = 'unknown';
+  /** Until the next connection has been tried, after one was lost on which Redis answered. */
+  #retry: PromiseWithResolvers<void> | null = null;
   #timer: NodeJS.Timeout | undefined;
   readonly #probing = new SingleFlight<void>();
   /** Null once it has answered: the next loss of the connection then says only that. */
@@ -70,6 +73,16 @@ export class ConnectionHealth<C extends FollowedConnection = FollowedConnection>
 
   protected set downReason(reason: Error) {
     this.#downReason = reason;
+  }
+
+  /** False only if it is known that Redis does not answer: a lost connection says nothing until the next one was tried. */
+  mayAnswer(): boolean {
+    return this.isUp() || this.#retry !== null;
+  }
+
+  /** Resolves once the connection after a lost one has answered or failed, or has done neither in the time of a command. */
+  async retried(): Promise<void> {
+    if (this.#retry !== null) await withDeadline(this.#retry.promise, this.timeoutMs, systemTimers, () => undefined);
   }
 
   /** Calls back at each change to up; returns a function that ends this. */
@@ -125,6 +138,7 @@ export class ConnectionHealth<C extends FollowedConnection = FollowedConnection>
     this.#events.removeAllListeners();
     this.#open = null;
     this.#state = 'down';
+    this.#endRetry();
   }
 
   /** Whether commands can be sent. */
@@ -173,6 +187,8 @@ export class ConnectionHealth<C extends FollowedConnection = FollowedConnection>
       // If nothing is found wrong with the first one, the second may do.
       const isUnexplained = !wasReady && this.downReason instanceof ConnectionLostError;
       if (!isUnexplained || this.#attempts > 1) this.setDown(this.downReason);
+      // None since Redis last answered: it is the lost connection itself.
+      if (this.#attempts > 0) this.#endRetry();
       this.#later(() => this.#openNext(), retryDelayMs(this.#attempts));
     };
     for (const event of ['error', 'node error']) client.on(event, note);
@@ -186,7 +202,7 @@ export class ConnectionHealth<C extends FollowedConnection = FollowedConnection>
       if (isFollowed()) this.#probeNow();
     });
     client.on('close', () => {
-      if (isFollowed() && this.#state === 'up') this.setDown(this.downReason);
+      if (isFollowed() && this.#state === 'up') this.#setLost(this.downReason);
     });
     client.on('end', () => void end());
     const giveUpAfter = (delayMs: number): void => {
@@ -245,7 +261,13 @@ export class ConnectionHealth<C extends FollowedConnection = FollowedConnection>
         reason = new RedisTimeoutError(this.timeoutMs);
       else if (isGivenUp) reason = this.downReason;
       // Another connection may have taken its place.
-      if (this.#isFollowed(connection)) this.setDown(reason);
+      if (this.#isFollowed(connection)) {
+        if (isGivenUp) this.#setLost(reason);
+        else {
+          this.setDown(reason);
+          this.#endRetry();
+        }
+      }
       throw reason;
     }
     if (!this.#isFollowed(connection)) return;
@@ -259,7 +281,19 @@ export class ConnectionHealth<C extends FollowedConnection = FollowedConnection>
     this.#attempts = 0;
     if (this.#state === 'up') return;
     this.#state = 'up';
+    this.#endRetry();
     this.#events.emit('up');
+  }
+
+  /** Its connection was lost; the next one will tell whether it answers. */
+  #setLost(reason: Error): void {
+    if (this.#state === 'up') this.#retry = Promise.withResolvers();
+    this.setDown(reason);
+  }
+
+  #endRetry(): void {
+    this.#retry?.resolve();
+    this.#retry = null;
   }
 }
 

@@ -70,6 +70,25 @@ it('takes no delay of its own for an outage of Redis, and uses nothing without p
   expect(outcome.violations).toEqual([]);
 });
 
+it('takes a connection that was lost while it stood still for no outage of Redis', async () => {
+  const again = [0.1, 5, 10, 20, 40].map((afterMs) => {
+    return [3500 + afterMs, { do: 'read', slot: 0, key: 0, target: TRANSCRIPT }] as const;
+  });
+  const outcome = await run(
+    plan(
+      [100, { do: 'read', slot: 0, key: 0, target: TRANSCRIPT }],
+      [1000, { do: 'pause', slot: 0, forMs: 2500 }],
+      [1300, { do: 'redis-down', host: 0, forMs: 300, lostMs: 0 }],
+      [2500, { do: 'edit', id: 'ev_1' }],
+      [2700, { do: 'purge', slot: 1, tag: 'all' }],
+      [2900, { do: 'end-key', slot: 1, key: 2 }],
+      ...again,
+    ),
+  );
+  expect(outcome.trace).toMatch(/g1 +request-2 gets ev_1#4/);
+  expect(outcome.violations).toEqual([]);
+});
+
 /** The first seed that finds each fault, and a rule that it is against. */
 const FOUND: Readonly<Record<keyof typeof MUTATIONS, readonly [seed: number, rule: string]>> = {
   'lease-unchecked': [13, 'C10'],

@@ -154,20 +154,13 @@ export class History {
     return isKilled || [...this.pauses.keys()].some((process) => this.isPaused(process, fromMs, untilMs));
   }
 
-  /**
-   * Whether a Redis may not have answered that process in time, or not for long enough since. One that stands still meanwhile
-   * needs as long when it goes on.
-   */
+  /** Whether a Redis may not have answered that process in time, or not for long enough since. */
   isTroubled(process: string, fromMs: number, untilMs: number): boolean {
-    const isOf = (of: string | null): boolean => of === null || of === process;
-    const pauses = (this.pauses.get(process) ?? []).toSorted((one, other) => one.fromMs - other.fromMs);
-    return this.troubles.some((trouble) => {
-      let overMs = trouble.untilMs + RECOVERED_MS;
-      for (const pause of pauses) {
-        if (meets(pause, trouble.fromMs, overMs)) overMs = Math.max(overMs, pause.untilMs + RECOVERED_MS);
-      }
-      return isOf(trouble.process) && meets({ fromMs: trouble.fromMs, untilMs: overMs }, fromMs, untilMs);
-    });
+    return this.troubles.some(
+      (trouble) =>
+        (trouble.process === null || trouble.process === process) &&
+        meets({ fromMs: trouble.fromMs, untilMs: trouble.untilMs + RECOVERED_MS }, fromMs, untilMs),
+    );
   }
 }
 
