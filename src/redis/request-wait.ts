@@ -1,5 +1,5 @@
 /** How long one request waits for Redis in all (R6: `redis.timeout`, 250 ms), however many commands it causes. */
-import { systemTimers, withDeadline } from '../time/timers.ts';
+import { arrivalTimers, withDeadline } from '../time/timers.ts';
 import { RedisTimeoutError } from './errors.ts';
 
 /** Every answer gets as long as that: a process that is held up itself must not mistake that for a slow Redis. */
@@ -31,12 +31,9 @@ export class RedisWait {
 /** By so much longer than a command a probe may take: a gateway that only looks is not to lose a Redis that is just slow. */
 export const PROBE_SLACK_MS = 250;
 
-/** Late only once all that had arrived by then was read. */
-const afterReading: typeof systemTimers = { after: (ms, run) => systemTimers.after(ms, () => setImmediate(run)) };
-
 /** Rejects with RedisTimeoutError after that time. */
 export function beforeDeadline<T>(answer: Promise<T>, timeoutMs: number): Promise<T> {
-  return withDeadline(answer, timeoutMs, afterReading, () => {
+  return withDeadline(answer, timeoutMs, arrivalTimers, () => {
     throw new RedisTimeoutError(timeoutMs);
   });
 }

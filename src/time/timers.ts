@@ -14,6 +14,23 @@ export const systemTimers: Timers = {
 };
 
 /**
+ * For waits for what others send: over only once all that had arrived by then was read. Else a process that was held up would
+ * take its own delay for theirs.
+ */
+export const arrivalTimers: Timers = {
+  after: (delayMs, run) => {
+    let reading: NodeJS.Immediate | undefined;
+    const cancel = systemTimers.after(delayMs, () => {
+      reading = setImmediate(run);
+    });
+    return () => {
+      cancel();
+      clearImmediate(reading);
+    };
+  },
+};
+
+/**
  * Settles as the promise does, or once that time is over with what `late` returns or throws. The promise goes on, and its
  * later rejection is handled.
  */

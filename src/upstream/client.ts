@@ -9,6 +9,7 @@ import type * as GotLibrary from 'got';
 import type { Got, PlainResponse } from 'got';
 import { z } from 'zod';
 import { type Clock, systemClock } from '../time/clock.ts';
+import { arrivalTimers } from '../time/timers.ts';
 import { outgoingTraceparent, recordingSpan, storeSpan } from '../tracing/spans.ts';
 import type { AnswerMemory, Reservation } from './answer-memory.ts';
 import { readBody, readErrorBody } from './body.ts';
@@ -94,7 +95,7 @@ interface Reply {
 }
 
 /** got as it calls the store, and its errors. */
-interface Http extends Pick<typeof GotLibrary, 'RequestError' | 'TimeoutError' | 'AbortError'> {
+interface Http extends Pick<typeof GotLibrary, 'RequestError' | 'AbortError'> {
   readonly client: Got;
 }
 
@@ -212,7 +213,10 @@ export class StoreClient {
         traceparent,
         'if-none-match': ifNoneMatch,
       },
-      timeout: { request: timeoutMs },
+    });
+    // got's own timer would fire before what has arrived is read.
+    const endWait = arrivalTimers.after(timeoutMs, () => {
+      stream.destroy(new StoreError('timeout', `the store gave no whole answer within ${timeoutMs} ms`));
     });
     const connection = new SentOn();
     stream.once('request', (outgoing: ClientRequest) => {
@@ -241,13 +245,15 @@ export class StoreClient {
     } catch (error) {
       stream.destroy();
       if (connection.wasKept && !connection.hasAnswered && CLOSED.has(codeOfFailure(error))) return null;
-      throw storeErrorOf(http, error, status, timeoutMs);
+      throw storeErrorOf(http, error, status);
+    } finally {
+      endWait();
     }
   }
 
   /** got, loaded by the first call: until then a process starts sooner and is smaller without it. */
   async #open(): Promise<Http> {
-    const { default: got, RequestError, TimeoutError, AbortError } = await import('got');
+    const { default: got, RequestError, AbortError } = await import('got');
     const client = got.extend({
       headers: {
         accept: 'application/json',
@@ -262,7 +268,7 @@ export class StoreClient {
       decompress: false,
       signal: this.#closing.signal,
     });
-    return { client, RequestError, TimeoutError, AbortError };
+    return { client, RequestError, AbortError };
   }
 
   /** A clock that is never set back. */
@@ -368,11 +374,9 @@ function codeOfFailure(error: unknown): string {
  * How an exchange failed. got's errors carry the address and the bearer token of the request, and a logger writes
  * causes out, so none of them is passed on: only its code is. `status` is the store's, if its headers had arrived.
  */
-function storeErrorOf(http: Http, error: unknown, status: number | null, timeoutMs: number): StoreError {
+function storeErrorOf(http: Http, error: unknown, status: number | null): StoreError {
   if (error instanceof StoreError) return error;
   if (error instanceof http.RequestError && error.cause instanceof StoreError) return error.cause;
-  if (error instanceof http.TimeoutError)
-    return new StoreError('timeout', `the store gave no whole answer within ${timeoutMs} ms`);
   if (error instanceof http.AbortError)
     return new StoreError('aborted', 'the call was abandoned before the store had answered');
   const code = codeOfFailure(error);

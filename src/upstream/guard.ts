@@ -4,7 +4,7 @@
  * 2. The queue: a bounded number in flight, at a bounded rate; the others wait, not many and not long. The number is found by
  *    how the store bears it (concurrency-limit.ts); what it answers for does not count for the circuits.
  * 3. Retries: few, of what can succeed, each queued again, within the deadline of the first try.
- * The deadline (`upstream.timeout`, 10 s) ends a call in all: here in the queue, then by got's timer in client.ts.
+ * The deadline (`upstream.timeout`, 10 s) ends a call in all: here in the queue, then by the timer in client.ts.
  */
 import type { Clock } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
