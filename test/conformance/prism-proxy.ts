@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { listenOnLoopback } from '../support/loopback.ts';
-import { freePort } from '../support/redis/server.ts';
+import { freePort } from '../support/loopback.ts';
 import { type ApiDocument, toolPath } from './world.ts';
 
 export interface PrismProxy {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { programOnPath } from '../support/process.ts';
-import { freePort } from '../support/redis/server.ts';
+import { freePort } from '../support/loopback.ts';
 import { unpacked } from '../support/unpacked.ts';
 
 /** Whether it heeds `Cache-Control: private`, or keeps what is private too: then only `Vary` separates the keys. */

@@ -9,7 +9,7 @@ import { text } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { firstJson, PROGRAM } from '../support/process.ts';
-import { freePort } from '../support/redis/server.ts';
+import { freePort } from '../support/loopback.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 
 /** The machine may do other things too. */

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { GatewayProcess, PROGRAM, runProcess } from '../support/process.ts';
 import { anEvaluation } from '../support/records.ts';
-import { freePort } from '../support/redis/server.ts';
+import { freePort } from '../support/loopback.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { createStoreServer, type StoreServer } from '../support/store-server.ts';
 

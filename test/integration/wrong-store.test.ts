@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { forTest } from '../support/opened.ts';
 import { GatewayProcess } from '../support/process.ts';
 import { createStoreServer } from '../support/store-server.ts';
-import { freePort } from '../support/redis/server.ts';
+import { freePort } from '../support/loopback.ts';
 
 async function start(url: string, token = 'any'): Promise<GatewayProcess> {
   const gateway = await GatewayProcess.start({ env: { UPSTREAM_URL: url, UPSTREAM_TOKEN: token } });

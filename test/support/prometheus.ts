@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { onTestFinished, vi } from 'vitest';
 import { parseDocument } from 'yaml';
 import { z } from 'zod';
-import { freePort } from './redis/server.ts';
+import { freePort } from './loopback.ts';
 
 const DEPLOYED = join(import.meta.dirname, '../../deploy/prometheus');
 const WITHIN = { timeout: 20_000, interval: 100 };

@@ -1,7 +1,7 @@
 /** A TCP proxy whose connections can be spoiled while it runs: `proxy.delay('downstream', 300)`, `proxy.heal()`. */
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { listenOnLoopback, type RunningServer } from './loopback.ts';
+import { freePort, listenOnLoopback, type RunningServer } from './loopback.ts';
 
 /** `downstream` is what the server sends to the client. */
 type Direction = 'upstream' | 'downstream';
@@ -36,7 +36,8 @@ export class TcpProxy {
   static async start(target: string, host = '127.0.0.1'): Promise<TcpProxy> {
     // Half-closed connections are passed on as such.
     const server = createServer({ allowHalfOpen: true, noDelay: true });
-    return new TcpProxy(new URL(target), server, await listenOnLoopback(server, host));
+    // It listens there again after it has refused.
+    return new TcpProxy(new URL(target), server, await listenOnLoopback(server, host, await freePort()));
   }
 
   /** The target's address with the proxy in its place. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { programOnPath } from '../../support/process.ts';
-import { freePort } from '../../support/redis/server.ts';
+import { freePort } from '../../support/loopback.ts';
 import { launch, SERVER_CORE } from './processes.ts';
 import type { Server } from './server.ts';
 

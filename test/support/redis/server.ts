@@ -1,7 +1,5 @@
 /** Starts one Redis server or several that know one another, as processes or in containers, each at a port of 127.0.0.1. */
-import { randomInt } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { freePort, isFree, LAST_PORT } from '../loopback.ts';
 import type { TestRedis } from '../redis.ts';
 import { untilAll, withClient } from './client.ts';
 import { openProcessHost, type ServerProgram } from './process.ts';
@@ -44,28 +42,14 @@ export interface ServerOptions {
 }
 
 const START_ATTEMPTS = 3;
-/** Below the ports that the system gives to outgoing connections. */
-const [FIRST_PORT, LAST_PORT] = [12_000, 22_000];
 /** The nodes of a Cluster talk to one another at a port that is higher by this. */
 const BUS_PORT_OFFSET = 10_000;
-
-/** The wanted port or any; rejects if that is taken. */
-export async function freePort(wanted = 0): Promise<number> {
-  const server = createServer().listen(wanted, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('The system gave no port.');
-  return address.port;
-}
 
 async function freePorts(count: number): Promise<readonly number[]> {
   const ports = new Set<number>();
   while (ports.size < count) {
-    const port = randomInt(FIRST_PORT, LAST_PORT);
-    const tries = await Promise.allSettled([freePort(port), freePort(port + BUS_PORT_OFFSET)]);
-    if (tries.every(({ status }) => status === 'fulfilled')) ports.add(port);
+    const port = await freePort(LAST_PORT - BUS_PORT_OFFSET);
+    if (await isFree(port + BUS_PORT_OFFSET)) ports.add(port);
   }
   return [...ports];
 }
