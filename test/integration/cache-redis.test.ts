@@ -3,26 +3,16 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { workspaceSetOf, type WorkspaceSet } from '../../src/cache/address.ts';
 import { Entry, type StoredEntry } from '../../src/cache/entry.ts';
-import { MemoryTier } from '../../src/cache/memory-tier.ts';
 import { LATE_MS, type Tag } from '../../src/cache/purge-log.ts';
 import type { Position } from '../../src/journal/journal.ts';
-import { purgesAlone } from '../support/purges.ts';
-import { RecordCipher } from '../../src/cache/redis/encryption.ts';
-import { EntryFormat } from '../../src/cache/redis/entry-format.ts';
-import { FlightChannel } from '../../src/cache/redis/flight-channel.ts';
-import { RedisCopies } from '../../src/cache/redis/redis-copies.ts';
-import { RedisSharedCache } from '../../src/cache/redis/redis-shared-cache.ts';
 import { recordRequest } from '../../src/cache/request.ts';
 import { type Lease, toFailure } from '../../src/cache/shared-cache.ts';
-import { TtlPolicy } from '../../src/cache/ttl-policy.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import { RedisLink } from '../../src/redis/connection.ts';
 import { CacheNames } from '../../src/redis/names.ts';
 import { StoreError } from '../../src/upstream/store-error.ts';
-import { FakeTime } from '../support/flight-world.ts';
 import { forFile } from '../support/opened.ts';
 import { anEvaluation, WORKSPACE_A, WORKSPACE_B } from '../support/records.ts';
 import { connectToAny } from '../support/redis/client.ts';
+import { openProcess } from '../support/redis/shared-cache.ts';
 import { startRedis } from '../support/redis.ts';
 
 const LEASE_MS = 2000;
@@ -35,37 +25,10 @@ const names = new CacheNames('store');
 const redis = await forFile(startRedis());
 const raw = await connectToAny(redis.url);
 afterAll(() => raw.disconnect());
-const [here, there] = [await createProcess(), await createProcess()];
+const ofProcess = { url: redis.url, names, leaseMs: LEASE_MS };
+const [here, there] = [await openProcess(ofProcess), await openProcess(ofProcess)];
 
-function onBroken(error: Error): never {
-  throw error;
-}
-
-async function createProcess() {
-  const link = await forFile(new RedisLink({ url: redis.url, role: 'cache', timeoutMs: 5000 }));
-  await vi.waitUntil(() => link.isUp() && link.subscriber.isUp(), { timeout: 15_000 });
-  const time = new FakeTime();
-  const cipher = new RecordCipher([]);
-  const memory = new MemoryTier({ maxBytes: 1_000_000, clock: time });
-  const budget = {
-    isOver: false,
-    admit: () => !budget.isOver,
-    giveBack: vi.fn<() => void>(),
-    admitSeen: () => true,
-  };
-  const log = purgesAlone(time);
-  const noteSwept = vi.fn<() => Promise<void>>(() => Promise.resolve());
-  const purges = Object.assign(log, { noteSwept });
-  const ttl = new TtlPolicy(time, loadConfig({ env: {} }).config.cache.classes);
-  const entries = new EntryFormat({ names, cipher, ttl, maxAnswerBytes: 8_000_000, onBroken });
-  const channel = await forFile(new FlightChannel({ cache: link, names, timers: time, self: randomUUID(), memory }));
-  const guard = { prove: () => null, addEnding: async () => [] };
-  const leases = { cache: link, entries, channel, ttl, budget, timers: time, leaseMs: LEASE_MS };
-  const shared = new RedisSharedCache({ leases, purges, guard, clock: time });
-  const copies = new RedisCopies({ cache: link, entries, ttl, purges, guard, clock: time });
-  return { shared, copies, link, time, cipher, memory, budget, log, noteSwept };
-}
-type Process = Awaited<ReturnType<typeof createProcess>>;
+type Process = typeof here;
 
 let id: string;
 let key: string;
