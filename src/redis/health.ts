@@ -146,9 +146,11 @@ export class ConnectionHealth<C extends FollowedConnection = FollowedConnection>
     return this.#connection?.client.status === 'ready';
   }
 
-  protected setDown(reason: Error): void {
+  /** `isLost`: whether the connection was lost, so that the next one will show whether Redis answers. */
+  protected setDown(reason: Error, isLost = reason instanceof ConnectionLostError): void {
     this.#downReason = reason;
     if (this.#state === 'down') return;
+    if (isLost && this.#state === 'up') this.#retry = Promise.withResolvers();
     this.#state = 'down';
     this.#probeLater();
     this.#events.emit('down', reason);
@@ -202,7 +204,7 @@ export class ConnectionHealth<C extends FollowedConnection = FollowedConnection>
       if (isFollowed()) this.#probeNow();
     });
     client.on('close', () => {
-      if (isFollowed() && this.#state === 'up') this.#setLost(this.downReason);
+      if (isFollowed() && this.#state === 'up') this.setDown(this.downReason, true);
     });
     client.on('end', () => void end());
     const giveUpAfter = (delayMs: number): void => {
@@ -244,6 +246,7 @@ export class ConnectionHealth<C extends FollowedConnection = FollowedConnection>
     const connection = this.#connection;
     // How a connection attempt ends is reported by its events.
     if (connection === null || !this.isReady()) throw this.downReason;
+    const retry = this.#retry;
     let sentAtMs = performance.now();
     const isLate = (): boolean => performance.now() - sentAtMs > this.timeoutMs;
     try {
@@ -262,11 +265,9 @@ export class ConnectionHealth<C extends FollowedConnection = FollowedConnection>
       else if (isGivenUp) reason = this.downReason;
       // Another connection may have taken its place.
       if (this.#isFollowed(connection)) {
-        if (isGivenUp) this.#setLost(reason);
-        else {
-          this.setDown(reason);
-          this.#endRetry();
-        }
+        this.setDown(reason, isGivenUp);
+        // If a Cluster has lost a node its client stays, and the next probe is the next try.
+        if (!isGivenUp || (retry !== null && this.isReady())) this.#endRetry();
       }
       throw reason;
     }
@@ -283,12 +284,6 @@ export class ConnectionHealth<C extends FollowedConnection = FollowedConnection>
     this.#state = 'up';
     this.#endRetry();
     this.#events.emit('up');
-  }
-
-  /** Its connection was lost; the next one will tell whether it answers. */
-  #setLost(reason: Error): void {
-    if (this.#state === 'up') this.#retry = Promise.withResolvers();
-    this.setDown(reason);
   }
 
   #endRetry(): void {
