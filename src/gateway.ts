@@ -79,7 +79,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   }
 }
 
-/** What closes the rooms that are open, in the order of the calls. */
+/** The functions that close the open rooms, in the order of the calls. */
 type Closing = (() => unknown)[];
 
 async function closeAll(closing: Closing): Promise<void> {
@@ -191,7 +191,7 @@ async function openListeners(rooms: Rooms, workers: Workers | null, closing: Clo
   return listeners;
 }
 
-/** What a running gateway has beside its rooms. */
+/** The members of a running gateway beside its rooms. */
 interface Running {
   readonly listeners: Listeners;
   readonly demo: DemoAnnouncement | null;

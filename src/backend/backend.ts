@@ -1,4 +1,4 @@
-/** What all other rooms stand on: a Redis that all processes share, or two, or none. The one place that chooses. */
+/** The base of all other rooms: a Redis that all processes share, or two, or none. The one place that chooses. */
 import { hostname } from 'node:os';
 import type { Journal } from '../journal/journal.ts';
 import { MemoryJournal } from '../journal/memory-journal.ts';
@@ -25,7 +25,7 @@ export async function loadRedis(url: string | null): Promise<OpenRedis | null> {
 }
 
 /**
- * What listens to the journal has to do so from the same turn of the event loop on: afterwards the journal brings what it has.
+ * Listeners of the journal must be added in the same turn of the event loop: afterwards the journal brings what it has.
  * Throws a StartError for an address of Redis that is none.
  */
 export function openBackend(context: BackendContext, openRedis: OpenRedis | null): Backend {

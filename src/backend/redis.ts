@@ -145,7 +145,7 @@ function reportOnState(
   });
 }
 
-/** What others have stored comes by messages, which may be lost without harm. */
+/** Messages report the copies that other processes have stored; they may be lost without harm. */
 function reportOnCache(link: RedisLink, health: RedisHealth, timers: Timers): ConnectivityReport {
   return new ConnectivityReport({
     link,

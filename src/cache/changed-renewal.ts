@@ -98,7 +98,7 @@ export class ChangedRenewal {
     this.#options = options;
   }
 
-  /** To be called once the changes are in force here. What is gone is not asked for. */
+  /** To be called once the changes are in force here. Deleted records are not asked for. */
   onChanges({ isAnnounced, changes }: Pick<Changed, 'isAnnounced' | 'changes'>): void {
     if (!isAnnounced) return;
     for (const { tag, workspace, kinds, isDeleted } of changes) {

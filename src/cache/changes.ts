@@ -5,8 +5,8 @@
  * journal has the event, and is not shared before.
  *
  * That fails as follows:
- * - The journal does not take the event: the change is in force in this process alone. The next answer shows it again.
- * - What was seen last is not known, because a purge of the call has ended it, Redis has evicted it, or Redis does not answer and
+ * - The journal does not take the event: the change is in force only in this process. The next answer shows it again.
+ * - The last sighting is not known, because a purge of the call has ended it, Redis has evicted it, or Redis does not answer and
  *   memory has no copy of the evaluation: a change goes unnoticed, and the parts go by their times.
  */
 import { LRUCache } from 'lru-cache';

@@ -83,7 +83,7 @@ export interface PartMisplacedReport {
   readonly error: StoreError;
 }
 
-/** A read calls the store for a copy that was evicted while it was fresh, and would be still. Of a sample of keys. */
+/** A read calls the store for a copy that was evicted while it was fresh, and would be still. Reported for a sample of keys. */
 export interface EvictedReport {
   /** How much more memory of this process would have spared the call. */
   readonly moreBytes: number;

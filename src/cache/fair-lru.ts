@@ -91,8 +91,8 @@ export class FairLru<V extends Weighed> {
   }
 
   /**
-   * Sets it as used now. Whoever is charged for a copy of the key stays so; `holder` is null for a change of such a copy that
-   * nobody has asked for. False if there is no room for it: then there is none of that key.
+   * Sets it as used now. The holder charged for a copy of the key stays charged; `holder` is null for a change of such a
+   * copy that nobody has asked for. False if there is no room for it: then there is none of that key.
    */
   set(key: string, value: V, holder: string | null): boolean {
     const known = this.#places.peek(key);

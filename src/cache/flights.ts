@@ -172,7 +172,7 @@ export class Flights {
     return await withDeadline(ended, withinMs, this.#options.timers, () => left.size);
   }
 
-  /** One look for all who look for the same. What it has brought for a flight is given back if none begins with it. */
+  /** One look for all who look for the same. A turn that it has brought is given back if no flight begins with it. */
   #lookTogether(task: FetchTask, isLeaseWanted: boolean): Promise<Turn> {
     const { sharedCache } = this.#options;
     const { request, set, reader } = task;
@@ -316,7 +316,7 @@ export class Flights {
   async #ask(task: FetchTask, asked: Promise<Looked>): Promise<Looked> {
     const looked = await attempt(this.#options.events, 'look', () => withinWait(task, asked));
     if (looked !== undefined) return looked;
-    // It may be granted after the reader's time for Redis is over. Nobody would end it.
+    // The lease may be granted after the reader's time for Redis is over, and then nobody else would end it.
     asked
       .then(
         (late) => (late.status === 'leased' ? late.lease.release() : undefined),
@@ -380,8 +380,8 @@ export class Flights {
   }
 
   /**
-   * Goes on when no reader waits for Redis any more, so that the other processes learn which copies have ended. What was seen of
-   * an evaluation is noted in the same step, if the lease knew what had been.
+   * Goes on when no reader waits for Redis any more, so that the other processes learn which copies have ended. The sighting of
+   * an evaluation is noted in the same step, if the lease knew the last sightings.
    */
   async #complete(
     { request: { key } }: FetchTask,

@@ -57,8 +57,8 @@ const MAX_DEFAULT_BYTES = 64_000_000;
 const CONTAINER_SHARE = 1 / 8;
 
 /**
- * `cache.memory` unless it is set. What follows from the heap's limit (`server.maxUnsent`, `upstream.answerMemory`) follows
- * the container too: Node.js sets that limit by it.
+ * `cache.memory` unless it is set. The defaults that follow from the heap's limit (`server.maxUnsent`,
+ * `upstream.answerMemory`) follow the container too: Node.js sets that limit by it.
  *
  * @param constrainedBytes - The memory that the system allows this process; 0 if it sets no limit.
  */

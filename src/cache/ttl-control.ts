@@ -1,6 +1,6 @@
 /**
- * Changing times while the gateway runs, in all processes (C6a: a change rules stored copies). What is set for a while ends by
- * itself, by each process's own clock; the first process to notice takes it out of the journal, and reports it.
+ * Changing times while the gateway runs, in all processes (C6a: a change rules stored copies). A time that is set for a while
+ * ends by itself, by each process's own clock; the first process to notice takes it out of the journal, and reports it.
  */
 import type { Journal, TimeOverride } from '../journal/journal.ts';
 import type { Clock } from '../time/clock.ts';

@@ -8,7 +8,7 @@ import { isIPv6 } from 'node:net';
 import { Agent, get } from './node-http.ts';
 import { configFileOf, type PlainAdmin, readPlainAdmin } from '../config/plain-file.ts';
 
-/** Longer than a gateway may be busy. Whoever runs the check gives it as long. */
+/** Longer than a gateway may be busy. The callers of the check give it as long. */
 const TIMEOUT_MS = 10_000;
 const PORT = /^[1-9]\d{0,4}$/;
 const DEFAULT_HOST = '127.0.0.1';

@@ -63,7 +63,7 @@ export const toWorkerSchema = z.discriminatedUnion('kind', [
   /** `files` are of `filesSchema`. */
   z.object({ kind: z.literal('reload'), files: z.unknown() }),
   /**
-   * What a look at the files of secrets has found. `files` are of `filesSchema`, null if none has changed. Only one worker
+   * The findings of a look at the files of secrets. `files` are of `filesSchema`, null if none has changed. Only one worker
    * is sent what has changed: it audits it for all.
    */
   z.object({

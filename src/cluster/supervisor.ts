@@ -51,7 +51,7 @@ export class Supervisor {
   readonly #workers = new Map<Worker, number | null>();
   /** Unanswered pings. */
   readonly #unanswered = new Map<Worker, number>();
-  /** What each reported with its last pong. */
+  /** The dependencies that each reported with its last pong. */
   readonly #dependencies = new Map<Worker, WorkersStatus['dependencies'][number]>();
   /** They hold the process: after all workers have crashed, nothing else does until the next ones are made. */
   readonly #restarts = new Set<NodeJS.Timeout>();
@@ -62,7 +62,7 @@ export class Supervisor {
   #latest: LoadedConfig;
   #state: 'starting' | 'running' | 'stopping' = 'starting';
   #status: WorkersStatus;
-  /** What all workers were sent last. */
+  /** The status that all workers were sent last. */
   #sentStatus: WorkersStatus | null = null;
   /** Workers in a row that ended at once. */
   #earlyEnds = 0;

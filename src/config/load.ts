@@ -56,7 +56,7 @@ export function loadConfig({ env, readFile = readText }: { env: Environment; rea
 
 /**
  * The address of the admin listener, whatever else is wrong with the configuration: for those who look for a gateway that
- * may run with an earlier one. What cannot be read counts as not given.
+ * may run with an earlier one. A setting that cannot be read counts as not given.
  */
 export function loadAdminAddress(env: Environment): Pick<Config['admin'], 'host' | 'port'> {
   const path = configFileOf(env);

@@ -19,7 +19,7 @@ export interface SecretFault {
   readonly problem: string;
 }
 
-/** What a look at the files has found. */
+/** The findings of a look at the files. */
 export interface SecretsLook {
   /** The configuration in force from now on; null if the files changed nothing in it. */
   readonly loaded: LoadedConfig | null;

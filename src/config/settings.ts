@@ -78,7 +78,7 @@ interface RemovedSetting {
   readonly id: string;
   readonly env: string;
   readonly harmless: string;
-  /** What to do, after `allowed: `. */
+  /** The text after `allowed: `, which says what to do. */
   readonly instead: string;
 }
 

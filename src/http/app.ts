@@ -46,7 +46,7 @@ export interface PublicContext {
 }
 
 export interface PublicListener extends Listener {
-  /** What clients have not taken yet. */
+  /** The bodies that clients have not taken yet. */
   readonly unsent: Unsent;
 }
 

@@ -150,7 +150,7 @@ export function strictId(name: string, description: string): Parameter<string | 
 /** No cursor that the API gives is longer. */
 const MAX_CURSOR_LENGTH = 1024;
 
-/** v2: a place that the API has given, or empty. What it holds is not looked at here. */
+/** v2: a place that the API has given, or empty. Its contents are not looked at here. */
 export function cursor(name: string, description: string): Parameter<string | null> {
   const schema = { type: 'string', maxLength: MAX_CURSOR_LENGTH } as const;
   return declared({ name, description, schema, allowEmptyValue: true }, null, (text) => {

@@ -48,8 +48,8 @@ interface ReadDeclaration<P, T, R extends ReadRequest<P>> extends Omit<RouteDecl
 }
 
 /**
- * What an answer is made with, beside the record that was asked for. `P` and `T`: of the resource, if the answer is made of
- * more than one of its records.
+ * The context in which an answer is made from the record that was asked for. `P` and `T`: of the resource, if the answer is
+ * made of more than one of its records.
  */
 export interface ReadContext<P = never, T = unknown> {
   readonly keyId: string;
@@ -80,7 +80,7 @@ export function readRoute<P, T, R extends ReadRequest<P>>(given: ReadDeclaration
       const readOne = async (params: P): Promise<CacheRead<T>> => {
         const read = await cache.read(cacheRequest(resource, params), reader);
         reads.push(read);
-        // What memory holds is counted there.
+        // The memory tier counts the answers that it holds.
         if (read.tier !== 'memory' && read.entry.answer.kind !== 'absent') state.slot?.use(read.entry.answer);
         return read;
       };

@@ -35,7 +35,7 @@ export class Slots {
   }
 }
 
-/** What one request holds, until it leaves. */
+/** The place and the answer memory that one request holds, until it leaves. */
 export class Slot {
   readonly #slots: Slots;
   #holder: string;

@@ -1,4 +1,4 @@
-/** What the middlewares share: the application's options, how a route is declared, and the state of a request. */
+/** Shared by the middlewares: the application's options, how a route is declared, and the state of a request. */
 import type { RouterContext } from '@koa/router';
 import type Koa from 'koa';
 import type { ZodType } from 'zod';
@@ -50,7 +50,7 @@ export interface Limits {
   readonly defaults: () => QuotaLimits;
 }
 
-/** What requests may take of the process. */
+/** The resources of the process that requests may take. */
 export interface Capacity {
   readonly maxInFlight: number;
   /** Bounds the answers that responses are made from. */
@@ -74,7 +74,7 @@ export interface RequestInput {
   readonly ownWorkspaceIds: readonly string[] | null;
 }
 
-/** What answers are made from. */
+/** The sources that answers are made from. */
 export interface AnswerSources {
   readonly cache: Cache;
   /** Null unless the store announces its changes. */
@@ -140,7 +140,7 @@ export class RequestState {
   readonly redisWait: RedisWait;
   /** Headers of the response, whatever it will be; each middleware adds its own group. */
   readonly headers: Headers[];
-  /** What the request holds of the process; null before it has been let in. */
+  /** The slot that the request holds; null before it has been let in. */
   slot: Slot | null = null;
   /** The declared route of the path and of a method that it allows; null if there is none. */
   route: Route | null = null;

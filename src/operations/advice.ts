@@ -62,7 +62,7 @@ export const classAdviceSchema = z.object({
 });
 export type ClassAdvice = Readonly<z.output<typeof classAdviceSchema>>;
 
-/** What all classes together ask of the store, in calls a second. */
+/** The load of all classes together on the store, in calls per second. */
 export const loadSchema = z.object({
   /** With the times in force. */
   upstreamRps: number,
@@ -91,7 +91,7 @@ export interface AdviceOptions {
   readonly budgetRps?: number | null;
   /** Whether recommendations may go beyond the limit, with a warning. */
   readonly force?: boolean;
-  /** What refreshes have found of each class; null if the store announces no changes. */
+  /** The findings of the refreshes of each class; null if the store announces no changes. */
   readonly refreshes?: readonly (Refreshes & { readonly class: string })[] | null;
 }
 
@@ -176,7 +176,7 @@ export function adviceOf(reports: readonly WhatIfReport[], options: AdviceOption
 /** From this share on, answers past their fresh time are what an operator has to know of. */
 const MANY_STALE = 0.1;
 
-/** What a shorter fresh time does not change; null if few answers are stale. */
+/** The staleness that a shorter fresh time does not change, in words; null if few answers are stale. */
 function stalenessOf({ freshMs, staleRatio, ageP90Ms }: CurvePoint, staleMs: number): string | null {
   if (staleRatio < MANY_STALE || ageP90Ms <= freshMs) return null;
   return (

@@ -157,7 +157,7 @@ export const purgeSchema = z.object({
   dryRun: z.boolean(),
   /** Whether the bytes are deleted already; false: they are being deleted. Null if the purge deletes none. */
   deleted: z.boolean().nullable(),
-  /** What Redis refused, so that nothing was counted or deleted there; null if nothing. */
+  /** The refusal of Redis, because of which nothing was counted or deleted there; null if there was none. */
   problem: textOrNull,
   /** The number of the purge among all, or of the last one. */
   purge: number,

@@ -81,7 +81,7 @@ type Note = Pick<AuditedChange, 'from' | 'to'> & Partial<AuditedChange>;
 /**
  * Makes the change, and audits it. If no answer comes, the audit notes what was asked and that its outcome is unknown, and
  * an AdminError 503 says so too. If the change could not be sent, or Redis is full or read-only, it was not made, and the
- * AdminError 503 says that. Of a change that was made in part, the audit has the parts that were made.
+ * AdminError 503 says that. If a change was made in part, the audit has the parts that were made.
  */
 export async function makeChange<T>(audit: Audit, { asked, make, note, ...about }: Change<T>): Promise<T> {
   const made = await make().catch(async (error: unknown) => {
@@ -138,7 +138,7 @@ interface Failure {
   readonly advice: string;
 }
 
-/** What an error says of the change that it ended. */
+/** The failure of a change, by the error that ended it. */
 function failureOf(error: unknown): Failure {
   // The registry reports what Redis did as the cause.
   const cause = error instanceof RegistryUnavailableError ? error.cause : error;

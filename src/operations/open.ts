@@ -15,7 +15,7 @@ export interface OperationsContext {
   readonly self: string;
   /** Names the store: another store has other counts. */
   readonly store: string;
-  /** What each worker of this gateway has counted; null without workers. */
+  /** The counts of each worker of this gateway; null without workers. */
   readonly siblings: (() => Promise<readonly unknown[]>) | null;
   readonly journal: Journal;
   /** This process's, which is kept up to date. */

@@ -28,7 +28,7 @@ export const placeInJournal = text.regex(/^[A-Za-z0-9-]{1,64}\.[0-9]{1,15}$/).tr
   return { history, sequence: Number(sequence) };
 });
 
-/** What-if of two classes at once: the one is given, the other has its curve for that. */
+/** A what-if of two classes at once: the one is given, the other has its curve for that. */
 export const freshTime = text
   .transform((given) => parseDuration(given) ?? Number.NaN)
   .refine((ms) => ms >= 0 && ms <= MAX_TTL_MS)

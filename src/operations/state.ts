@@ -1,7 +1,7 @@
 /**
- * What is lost with the state Redis and cannot be made anew: keys, times set by operators, maintenance and the audit, as
- * records to export and import, each a JSON object with its kind. Not among them: requests counted for limits, when keys
- * were last used, purges (after a loss everything counts as purged) and cached answers.
+ * The state that is lost with the state Redis and cannot be made anew: keys, times set by operators, maintenance and the
+ * audit, as records to export and import, each a JSON object with its kind. Not among them: requests counted for limits, when
+ * keys were last used, purges (after a loss everything counts as purged) and cached answers.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';

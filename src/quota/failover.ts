@@ -10,8 +10,8 @@
  *   process that has not seen a key's use lately takes the whole limit for unused, so all together may admit the limit twice.
  * - Processes are miscounted: their number is that of the last heartbeats (instances.ts). Those that start during an outage
  *   take a share too, until Redis is back.
- * - Redis lost its last writes (a failover, a restart without `appendonly`): the requests in them are admitted once more. What
- *   a process has admitted by itself and not yet merged is not lost with them.
+ * - Redis lost its last writes (a failover, a restart without `appendonly`): the requests in them are admitted once more.
+ *   Requests that a process has admitted by itself and not yet merged are not lost with them.
  * - A process ends before it has merged: what it admitted by itself is not counted afterwards, at most its share.
  * - More than `MAX_QUOTAS` keys during one outage: those used longest ago start afresh here.
  * - Redis's clock goes back: entries from the future count as made now, for one window at most. If it goes forward, entries

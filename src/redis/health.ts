@@ -213,7 +213,7 @@ export class ConnectionHealth<C extends FollowedConnection = FollowedConnection>
         void end();
       }, delayMs);
     };
-    // What ioredis sends by itself has no answer.
+    // The client is given up if the commands that ioredis sends by itself get no answer.
     client.on('connect', () => {
       if (isFollowed() && !wasReady) giveUpAfter(DROP_AFTER_MS);
     });

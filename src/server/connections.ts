@@ -4,7 +4,7 @@
  *   most of them, the one that has idled longest. One that has sent only a part of a request for two seconds idles, too.
  * - Node parses all that it gets from a connection at once, and it may get 64 kB: 2,400 requests. So what arrives is handed on
  *   in pieces, one of them per turn of the event loop, and none while a request that has arrived whole is unanswered.
- * - Of the requests in a piece, pipelined ones (RFC 9112 section 9.3.2), a few are begun; the others one by one as these are
+ * - A few of the requests in a piece, pipelined ones (RFC 9112 section 9.3.2), are begun; the others one by one as these are
  *   answered, each in a turn of its own. A connection with far more of them is closed.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
@@ -95,7 +95,7 @@ export class Connections {
   serve(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
     const connection = this.#open.get(socket);
-    // What follows in the bytes that closed the connection.
+    // Requests that follow in the bytes that closed the connection are ignored.
     if (connection === undefined || socket.destroyed) return;
     connection.parsed += 1;
     connection.begunAtMs = null;

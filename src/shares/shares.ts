@@ -16,7 +16,7 @@ export interface ShareLimits {
   readonly leastReserve?: number;
 }
 
-/** What one holder leaves to the others unless a setting says otherwise: nobody takes the last fifth. */
+/** The share that one holder leaves to the others unless a setting says otherwise: nobody takes the last fifth. */
 export const RESERVE_PERCENT = 20;
 
 /** Amounts are in units of the caller's choice, such as requests or bytes. */
@@ -32,7 +32,7 @@ export class Shares<H = string> {
     this.resize(capacity);
   }
 
-  /** From now on all holders may have that much together. What is held above it stays until it is given back. */
+  /** From now on all holders may have that much together. Amounts held above it stay until they are given back. */
   resize(capacity: number): void {
     const { reservePercent, leastReserve = 0 } = this.#reserve;
     const reserve = Math.max(leastReserve, Math.floor((capacity * reservePercent) / 100));
@@ -159,8 +159,8 @@ interface Line<H> extends Readonly<Record<Priority, Set<Waiting>>> {
  * - The next turn is that of the holder who has least; among equals, of the one that has used least, else of the one that was
  *   served longest ago. So one whose turns are long has fewer of them, and nobody's waiting readers keep others from their
  *   renewals. Nothing is saved up by a holder that does not wait (start-time fair queueing).
- * - Of one holder, what is awaited goes before what is not, and what is worth more before what is worth less; but every tenth
- *   turn is one in the background, if any waits.
+ * - The turns of one holder that are awaited go before those that are not, and those worth more before those worth less; but
+ *   every tenth turn is one in the background, if any waits.
  * - A full queue drops what is worth least in the background, else the last one, of the holder that has most of it waiting.
  * - If the one whose turn it is needs more room than there is, all wait until it has it.
  */
@@ -173,7 +173,7 @@ export class FairQueue<H = string> {
   /** Holders that have something or wait; the one that was served last is last. */
   readonly #lines = new Map<H, Line<H>>();
   #waiting = 0;
-  /** What the holder that was served last had used by then. */
+  /** The `used` of the line that was served last, as of then. */
   #used = 0;
   /** Turns in a row. */
   #awaitedTurns = 0;
@@ -272,8 +272,8 @@ export class FairQueue<H = string> {
   }
 
   /**
-   * Drops one that waits so that one more of that line can; false if that one is to be dropped itself. What nobody waits
-   * for gives up its place to what is awaited, and of one line to what is worth more.
+   * Drops one that waits so that one more of that line can; false if that one is to be dropped itself. One in the background
+   * gives up its place to one that is awaited, and in the same line to one that is worth more.
    */
   #makeRoomFor(line: Line<H>, priority: Priority, worth: number): boolean {
     const background = this.#longest('background');

@@ -1,6 +1,6 @@
 /**
- * What consumers get, as a dependency of `/readyz`: answers that are refused or failed, against the hour before; and how
- * long answers take, against the objectives. Counted by this process, in steps of ten seconds over the last hour.
+ * The service that consumers get, as a dependency of `/readyz`: answers that are refused or failed, against the hour before;
+ * and how long answers take, against the objectives. Counted by this process, in steps of ten seconds over the last hour.
  */
 import type { Refresh } from '../cache/entry.ts';
 import { MAX_UNANNOUNCED } from '../changes/open.ts';
@@ -17,7 +17,7 @@ export type Objectives = Config['objectives'];
 const ANSWERS = 'answers';
 const STEP_MS = 10_000;
 const HOUR_MS = 3_600_000;
-/** What is looked at: the last minute, or five if there were too few requests in it. */
+/** The time that is looked at: the last minute, or five if there were too few requests in it. */
 const MINUTE_MS = 60_000;
 const MINUTES_MS = 300_000;
 const IN_MINUTES = 'in the last 5 minutes';

@@ -55,7 +55,7 @@ export class Eviction {
     await this.#look();
   }
 
-  /** Never rejects. Of a Redis that does not answer, or refuses INFO, the last policy holds. */
+  /** Never rejects. If a Redis does not answer, or refuses INFO, its last policy holds. */
   async #look(): Promise<void> {
     const { link, use, onChange } = this.#options;
     if (!link.isUp()) return;

@@ -147,7 +147,7 @@ const CACHE_FAILURES = {
 const CACHE_ROLLED_BACK =
   'The cache Redis has gone back to an older state: it was emptied, an old copy was restored, or a replica that lagged has taken over. Every answer cached there before counts as purged.';
 
-/** What the cache reports besides its reads. */
+/** Hooks for the reports of the cache besides its reads. */
 export function cacheHooks({ logger, metrics }: Reporting): Omit<CacheHooks, 'onBudget' | 'onTtlEnd'> {
   const warnOfUndecryptable = warnOnce(logger, 'a cached copy cannot be decrypted: it and its like count as none');
   return {

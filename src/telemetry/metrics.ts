@@ -96,7 +96,7 @@ export class Metrics {
     this.#addGcTimeRatio();
   }
 
-  /** Adds what is read at each scrape. What is null or not in the list has no sample. */
+  /** Adds the values that are read at each scrape. A value that is null or not in the list has no sample. */
   addGauges(sources: GaugeSources): void {
     const { readiness, listeners, store, redis, limits } = sources;
     const { memory } = sources.cache;

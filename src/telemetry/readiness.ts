@@ -19,7 +19,7 @@ export interface WorkersHealth {
   readonly dependencies: readonly (readonly Dependency[])[];
 }
 
-/** What a worker reports of itself: its metrics, or what it has counted for operators. */
+/** The reports of a worker on itself: its metrics, or its counts for operators. */
 export type WorkerReport = 'metrics' | 'counts';
 
 /** How all workers of a gateway are doing, for each of them. */
@@ -89,7 +89,7 @@ export class OwnReadiness {
 
 /**
  * Each of the process's dependencies as it is where it is worst: of several workers behind one port, it must not matter which
- * one answers. Of equal ones the trouble that is longest there.
+ * one answers. Among equally bad ones, the trouble that has lasted longest.
  */
 function worstOf(own: readonly Dependency[], others: readonly (readonly Dependency[])[]): readonly Dependency[] {
   return own.map((dependency) => {
@@ -103,7 +103,7 @@ function isWorse(one: Dependency, other: Dependency): boolean {
   return by > 0 || (by === 0 && one.status === 'degraded' && Date.parse(one.since) < Date.parse(other.since));
 }
 
-/** What is unknown here is known where it has been used. */
+/** A dependency that is unknown to one worker is known to those that have used it. */
 function badness({ status, severity }: Dependency): number {
   if (status === 'degraded') return severity === 'critical' ? 3 : 2;
   return status === 'ok' ? 1 : 0;

@@ -38,7 +38,7 @@ export interface Siblings {
   hasRedisAnswered(): boolean;
   /** Tells them. */
   redisAnswered(): void;
-  /** What each worker, this one included, has counted for operators. Rejects if the first process does not answer in time. */
+  /** The counts of each worker, this one included, for operators. Rejects if the first process does not answer in time. */
   counts(): Promise<readonly unknown[]>;
 }
 
@@ -112,7 +112,7 @@ export class RedisHealth {
     return this.#refusal?.kind ?? null;
   }
 
-  /** What each Redis refuses of all that a gateway needs; null if nothing. */
+  /** The refusal of each Redis to do something that a gateway needs; null if there is none. */
   refusals(): readonly { readonly role: RedisRole; readonly refusal: Refusal | null }[] {
     return this.#links.map(({ role, refusal }) => ({ role, refusal }));
   }
@@ -349,7 +349,7 @@ export class RedisHealth {
   }
 }
 
-/** What follows for those who change something. */
+/** The consequences for those who change something. */
 const REFUSED_CHANGES = {
   full: 'limits are per process; no key can be created, activated, edited, rotated or imported; revoking and deprecating keys, purges, times and maintenance work',
   'read-only': 'limits are per process; changes fail',

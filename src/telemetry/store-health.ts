@@ -77,7 +77,7 @@ export class StoreHealth {
   #lastOkMs: number | null = null;
   /** When a call ended first. */
   #firstEndMs: number | null = null;
-  /** What came of connecting to it, before the first call. Null if nobody has tried. */
+  /** The result of connecting to the store, before the first call. Null if nobody has tried. */
   #connection: { readonly failure: string | null; readonly sinceMs: number } | null = null;
   /** How long the last calls took that were answered. */
   #durationsMs: readonly number[] = [];

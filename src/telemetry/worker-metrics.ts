@@ -33,8 +33,8 @@ export class WorkerMetrics {
   }
 
   /**
-   * The Prometheus text. Of a worker that did not answer there is what it had counted before, and nothing that is true
-   * only of a moment. Throws if an answer holds no metrics.
+   * The Prometheus text. For a worker that did not answer it has the last counts, and no values that are true only of a
+   * moment. Throws if an answer holds no metrics.
    */
   async render({ answers, silent }: WorkerAnswers): Promise<string> {
     const current = answers.map(({ worker, value }) => ({ worker, values: metricsSchema.parse(value) }));

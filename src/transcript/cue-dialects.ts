@@ -23,7 +23,7 @@ export interface CueDialect {
 const SIGNATURE = 'WEBVTT';
 /** SubRip has a comma there. */
 const FRACTION_BY_DOT = /\d\.\d+[ \t]*-->/;
-/** What may stand above the first cue. */
+/** The most text that may stand above the first cue. */
 const MAX_UNITS_TO_RANGE = 100_000;
 const MAX_UNITS_OF_PATTERN = 10_000;
 const COMMA_RANGE = /\d\.\d{1,9},[ \t]{0,4}\d{1,3}:/;

@@ -13,7 +13,7 @@ import { MAX_NAME_UNITS, Names } from './names.ts';
 import type { Slices } from './slices.ts';
 import { isDigit, matchEnd } from './times.ts';
 
-/** What the first look at a file finds out about it, for the second. */
+/** The findings of the first look at a file, for the second. */
 interface CueHabits {
   /** Cues without fractions are cues only in a file that has no others. */
   hasExact: boolean;

@@ -22,7 +22,7 @@ const YIELD_LINES = 256;
 /** How often a shape occurs, and with which names and times. */
 export class ShapeCount {
   readonly kind: Kind;
-  /** What lines of the shape have in common. */
+  /** The features that lines of the shape have in common. */
   readonly features: Features;
   /** How it is written: several ways for `named`, one for all others. */
   readonly sequences = new Map<string, number>();
@@ -101,7 +101,7 @@ function mostFrequent(counts: ReadonlyMap<string, number>): string {
   return [...counts].reduce((most, next) => (next[1] > most[1] ? next : most), ['', 0])[0];
 }
 
-/** What the sample of a file shows. */
+/** The evidence in the sample of a file. */
 export interface Sample {
   readonly shapes: readonly ShapeCount[];
   readonly sampleEnd: number;
@@ -126,7 +126,7 @@ interface TopLine {
   readonly paragraph: number;
 }
 
-/** What is remembered of a line for those below it. */
+/** The features of a line that are kept for the lines below it. */
 interface Neighbour {
   readonly isOnlyTime: boolean;
   /** Null if it cannot be a name. */
@@ -329,7 +329,7 @@ export class Sampler {
   }
 }
 
-/** What parts a name from a role: `Ann Example -- Chief Executive`, `Ann Example, Sales`. */
+/** The separator between a name and a role: `Ann Example -- Chief Executive`, `Ann Example, Sales`. */
 const ROLE = /,|\s[-–—]{1,2}\s/;
 
 /** The name that a line without a time consists of; null if it is none. */

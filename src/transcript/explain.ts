@@ -10,13 +10,13 @@ import type { Verdict } from './verdict.ts';
 
 export interface Explanation {
   readonly parsed: ParsedTranscript;
-  /** What the lines show for the shape; null if no lines were counted: of JSON, cues and columns. */
+  /** The evidence of the lines for the shape; null if no lines were counted, as for JSON, cues and columns. */
   readonly evidence: Evidence | null;
   /** The next best shape of lines; null if there is none. */
   readonly runnerUp: (Evidence & { readonly shape: string; readonly refusal: string | null }) | null;
 }
 
-/** What was counted in the first lines. */
+/** The counts of the first lines. */
 export interface Evidence {
   readonly turns: number;
   readonly names: number;

@@ -1,4 +1,4 @@
-/** What a form of transcripts is, and the measure by which one is chosen (T11: the one that explains most lines). */
+/** A form of transcripts, and the measure by which one is chosen (T11: the one that explains most lines). */
 import type { TranscriptFormat } from '../domain/vocabulary.ts';
 import { withAsciiDigits } from './digits.ts';
 import type { Slices } from './slices.ts';

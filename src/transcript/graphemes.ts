@@ -3,8 +3,8 @@ import { Finder } from './lines.ts';
 import { STRIDE, type Slices } from './slices.ts';
 
 /**
- * Characters next to which the rules of UAX #29 have to be asked. Of the others (Latin, Greek, Cyrillic, Armenian, Hebrew
- * and Arabic letters, kana, Han) any two have a boundary between them, except CR and LF.
+ * Characters next to which the rules of UAX #29 have to be asked. Any two of the others (Latin, Greek, Cyrillic, Armenian,
+ * Hebrew and Arabic letters, kana, Han) have a boundary between them, except CR and LF.
  */
 const RISKY =
   /[^\0-\u02ff\u0370-\u0482\u048a-\u058f\u05d0-\u05f4\u0621-\u063a\u0641-\u064a\u2010-\u2027\u2030-\u205e\u3000-\u3029\u3041-\u3096\u309b-\u30ff\u4e00-\u9fff]/g;

@@ -30,7 +30,7 @@ export class JsonScanner {
   /** Whether each container around the position is an object. */
   readonly #isObject: boolean[] = [];
   #position = 0;
-  /** What may come: `first` is a member or a closing bracket, `next` a comma or a closing bracket. */
+  /** The next token: `first` is a member or a closing bracket, `next` a comma or a closing bracket. */
   #expects: 'value' | 'first' | 'key' | 'colon' | 'next' = 'value';
   /** Where the search for the end of a long string goes on; -1 outside of one. */
   #stringPosition = -1;

@@ -1,5 +1,5 @@
 /**
- * JSON: a list of objects that hold words and a speaker or a time. Of several such lists the richest is the transcript:
+ * JSON: a list of objects that hold words and a speaker or a time. If there are several, the richest is the transcript:
  * vendors give the same words several times over, by turns, sentences and words, and translated.
  */
 import { JsonElements } from './json-elements.ts';
@@ -26,7 +26,7 @@ interface Candidate {
   readonly hasSpeakers: boolean;
   /** Whether its elements are single words. */
   readonly isOfWords: boolean;
-  /** What parts two words of it. */
+  /** The text between two words of it. */
   readonly joint: '' | ' ';
   /** UTF-16 units of words in all of it, about. */
   readonly words: number;

@@ -1,13 +1,13 @@
 /**
- * What a line begins with: a time, a name, what sets them off, and where the words go on. A line is read without regard to
- * the others; whether what may be a name is one, the whole file shows (evidence.ts).
+ * The head of a line: a time, a name, what sets them off, and where the words go on. A line is read without regard to the
+ * others; the whole file shows whether what may be a name is one (evidence.ts).
  */
 import type { Body } from './form.ts';
 import { isPlainLetter, isWhiteSpace, skipWhite, trimmedEnd, unitsOf } from './lines.ts';
 import { beginsName, isName, isSentenceMark, isSoundOrTag, MAX_NAME_UNITS, senderEnd } from './names.ts';
 import { isDigit, linkEnd, type Time, timeAt } from './times.ts';
 
-/** What ends a name. `line`: nothing else stands on the line. */
+/** The end of a name. `line`: nothing else stands on the line. */
 export type NameEnd = 'none' | 'colon' | 'time' | 'bracket' | 'bold' | 'gap' | 'dash' | 'line';
 
 /** Where a time stands: before the name, behind it, or behind the colon. */
@@ -49,14 +49,14 @@ export class LineHead {
   timeStart = 0;
   /** Where the words go on if the time before them is all that is no words. */
   wordsAfterTime = 0;
-  /** What would end the name, if it is one. */
+  /** The end that the name has, if it is a name. */
   ending: NameEnd = 'none';
   #isName: boolean | null = null;
   /** `0:03 From Ann to Everyone:`, as in a chat. */
   #isSender = false;
   nameStart = 0;
   nameEnd = 0;
-  /** What sets a time off from the name before it: `wide` is unlikely in prose. */
+  /** The gap between a time and the name before it: `wide` is unlikely in prose. */
   gap: 'narrow' | 'wide' = 'wide';
   colon = -1;
   /** Behind the colon and what closes the emphasis of the name. */
@@ -114,7 +114,7 @@ export class LineHead {
     return this.timePlace === 'before' && this.wordsAfterTime >= this.end;
   }
 
-  /** What ends the name. It is looked at only when asked for, as most lines have none. */
+  /** The end of the name. The name is looked at only when this is read, as most lines have none. */
   get nameEnds(): NameEnd {
     if (this.ending === 'none') return 'none';
     this.#isName ??=

@@ -1,4 +1,4 @@
-/** What pages are cut from: the turns' texts or the raw slices of the body. Every page's text is one range of it. */
+/** The source that pages are cut from: the turns' texts or the raw slices of the body. Every page's text is one range of it. */
 import { Column } from './column.ts';
 import { Graphemes } from './graphemes.ts';
 import { Pace, type Slices } from './slices.ts';

@@ -136,7 +136,7 @@ interface PageIndex {
 const VALUES_PER_START = 3;
 /** With one character a page, a 2 MB body has two million pages: then a page is reached from one a little before it. */
 const MAX_KEPT = 16_384;
-/** What a page costs in the count of steps, next to a unit of a cut segment. */
+/** The cost of a page in the count of steps; a unit of a cut segment costs 1. */
 const PAGE_COST = 8;
 
 /** Walks all pages once. */

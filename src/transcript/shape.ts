@@ -5,7 +5,7 @@
 import type { LineHead, NameEnd, TimePlace } from './line-head.ts';
 
 /**
- * What tells a turn's first line from the others:
+ * The kinds of a turn's first line, by what distinguishes it from the others:
  *
  * - `named`: a name that a colon ends (in hearings, a period), words beside or below it, a time anywhere or nowhere;
  * - `headed`: a name and a time, and nothing else, the words below;
@@ -64,14 +64,14 @@ export function isOfKind(head: LineHead, kind: Kind): boolean {
   const { nameEnds } = head;
   if (kind === 'named') {
     if (nameEnds !== 'colon') return head.period !== -1;
-    // What follows the colon of a heading is its title.
+    // The text after the colon of a heading is its title.
     return head.hasWords ? head.mark !== '#' : timePlace !== 'inside';
   }
   if (kind === 'under name') return timePlace === 'none' && (nameEnds === 'line' || head.isBareName);
   return nameEnds !== 'none' && (nameEnds !== 'colon' || (timePlace === 'inside' && !head.hasWords));
 }
 
-/** What lines of one sequence have in common, to compare a line with it quickly. */
+/** The features that lines of one sequence have in common, to compare a line with it quickly. */
 export interface Features {
   readonly mark: string;
   readonly timePlace: TimePlace;

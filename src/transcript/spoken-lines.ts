@@ -55,7 +55,7 @@ function hasTimesBefore({ kind, features, sequence }: ShapeCount): boolean {
 /** `Ann Example -- Chief Executive`. */
 const WITH_ROLE = /\S -- \S/;
 
-/** What a line is in the text: the first of a turn, or not. */
+/** The role of a line in the text: the first of a turn, or not. */
 type Role = 'turn' | 'mark' | 'words';
 
 /** Writes the turns of a text by its shape. */

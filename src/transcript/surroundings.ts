@@ -1,4 +1,4 @@
-/** What stands around the lines of speech: front matter, line numbers, and signs that a text is of another format. */
+/** The surroundings of the lines of speech: front matter, line numbers, and signs that a text is of another format. */
 import { isBlank, Lines, skipFormatCharacters } from './lines.ts';
 import type { Slices } from './slices.ts';
 

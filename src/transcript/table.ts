@@ -43,7 +43,7 @@ export class Rows {
     return true;
   }
 
-  /** What a cell says, its doubled quotes made single ones. */
+  /** The text of a cell, its doubled quotes made single ones. */
   textOf(index: number): string {
     const cell = this.cells[index];
     if (cell === undefined) return '';

@@ -55,7 +55,7 @@ const AMOUNT = [
 ].join('|');
 
 const TO = `${S}{0,8}(?:-{1,3}>|=>|[-–—~〜～→])${S}{0,8}|${S}{1,4}(?:to|bis|until)${S}{1,4}`;
-/** What occurs most comes first. */
+/** The most frequent form comes first. */
 const TIME = `(?:${CLOCK}(?:${ZONE})?|${CLOCK_OF_DAY}|${AMOUNT})`;
 const SPAN = `${TIME}(?:(?:${TO})${TIME})?`;
 /** Seconds without a unit are a time only if brackets or an arrow say so. */
@@ -72,7 +72,7 @@ const EMPHASIS = '(?:\\*{1,3}|_{1,2})?';
 const LINK = /\(https?:[^()\s]{1,300}\)/y;
 const IN_BRACKETS = `\\\\?[\\[(（【<{]${S}{0,2}${EMPHASIS}(?:${SPAN}|${DOTTED}|${SECONDS_SPAN})${EMPHASIS}${S}{0,2}\\\\?[\\])）】>}]`;
 
-/** What a clock time may go on with. */
+/** The ways in which a clock time may go on. */
 const MORE = new RegExp(`${HALF_DAY_AFTER}|${ZONE}|${TO}|${ARROW}|[:：.,;A-Za-z\\u00c0-\\u024f]`, 'y');
 const BARE = new RegExp(`(?:${SPAN}|${ANY_SECONDS}${ARROW}${ANY_SECONDS})${NO_WORD}`, 'y');
 const BRACKETED = new RegExp(IN_BRACKETS, 'y');
@@ -205,7 +205,7 @@ function bracketedClockEnd(text: string, start: number, end: number): number | n
 interface Clock {
   readonly end: number;
   readonly parts: number;
-  /** What stands before its fraction; empty if it has none. */
+  /** The separator before its fraction; empty if it has none. */
   readonly fraction: string;
 }
 

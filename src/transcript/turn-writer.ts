@@ -65,8 +65,8 @@ export class TurnWriter {
   }
 
   /**
-   * Adds a line of words. It goes on with the current turn, joined to the line before by a line feed. What stands above
-   * the first turn is nobody's (T11: one turn without a speaker per paragraph).
+   * Adds a line of words. It goes on with the current turn, joined to the line before by a line feed. A line above the
+   * first turn is nobody's (T11: one turn without a speaker per paragraph).
    */
   words(start: number, end: number): void {
     if (this.#isPreamble && this.#isAfterBlank) this.#begin(start);

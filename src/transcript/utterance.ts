@@ -50,7 +50,7 @@ function ranked(names: string): ReadonlyMap<string, number> {
   return new Map(names.split('|').map((name, rank) => [name, rank]));
 }
 
-/** What a member's name says. Ranks are places in the lists above; -1 if it is in none. */
+/** The meaning of a member's name. Ranks are places in the lists above; -1 if it is in none. */
 interface Meaning {
   readonly plain: string;
   readonly wordsRank: number;
@@ -95,7 +95,7 @@ export function plainKey(key: string): string {
   return meaningOf(key).plain;
 }
 
-/** What the members of one object hold. */
+/** The contents of one object's members. */
 export class Members {
   words: string | null = null;
   speaker: string | null = null;
@@ -157,7 +157,7 @@ export class Members {
   }
 }
 
-/** What an element of a list says. */
+/** The utterance in an element of a list. */
 export function utteranceOf(members: Members): Utterance {
   const reading = members.reading === null ? null : Members.of(members.reading);
   const words = members.words ?? reading?.words ?? reading?.parts ?? members.parts;

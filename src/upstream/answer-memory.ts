@@ -84,7 +84,7 @@ export class AnswerMemory {
   }
 }
 
-/** What one answer takes while it arrives and is read. It holds nothing while it waits, so that none waits for another. */
+/** The memory of one answer while it arrives and is read. It holds nothing while it waits, so that none waits for another. */
 export class Reservation {
   readonly #roomFor: RoomFor;
   readonly #keyId: string | undefined;

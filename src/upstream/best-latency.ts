@@ -59,7 +59,7 @@ export class BestLatency {
   #spreadCalls = FIRST_CALLS;
   #typicalMs = 0;
 
-  /** What a call takes now. */
+  /** The present latency of a call. */
   get typicalMs(): number {
     return this.#typicalMs;
   }

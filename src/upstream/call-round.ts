@@ -30,7 +30,7 @@ export interface Timing {
   readonly timed: TimedCall[];
 }
 
-/** What happens under one limit. */
+/** A round of calls under one limit. */
 export interface Round extends Timing {
   /** How many of the calls that ended since it began each key had. */
   readonly ended: Map<string | undefined, number>;
@@ -42,8 +42,8 @@ export interface Round extends Timing {
 }
 
 /**
- * A timing is whole when all of its calls have ended, but for a tenth that have taken eight times as long as is usual. Of the
- * few calls of a new process half may hang: nobody else can call meanwhile.
+ * A timing is whole when all of its calls have ended, but for a tenth that have taken eight times as long as is usual. A new
+ * process makes few calls, and half of them may hang: nobody else can call meanwhile.
  */
 const HANGING_SHARE = 0.1;
 const HANGING_SHARE_AT_FIRST = 0.5;

@@ -55,7 +55,7 @@ export interface CallEnd {
   readonly result: CallResult;
   /** No call had a part in the failure. */
   readonly isUnprovoked: boolean;
-  /** What the store asked for; 0 for nothing. */
+  /** The delay that the store asked for; 0 for none. */
   readonly retryAfterMs: number;
 }
 

@@ -9,13 +9,13 @@
  * Several processes share a store without a message: each sees the same slowness, all grow by the same and shrink by the same
  * share, so the largest shrinks most, until all have the same.
  *
- * The best latency can only be seen while the store has little to do, and one process alone cannot bring that about. So all
+ * The best latency can only be seen while the store has little to do, and a single process cannot bring that about. So all
  * processes that use all of their limit *spare* the store at the same moments, by their wall clocks: for some two calls' time
  * they let only a quarter through, and measure. A store that is slow whatever is asked of it is found out by that, and a
  * process that is new learns with the others what the store can do. Clocks that disagree by more than a call takes spoil the
  * measurement: it shows a store that is busier than it could be, and the limit is larger than it should be.
  *
- * Pure: the clock is handed in, and there is no timer. What is decided is decided when a call begins or ends.
+ * Pure: the clock is handed in, and there is no timer. Decisions are made only when a call begins or ends.
  */
 import type { Clock } from '../time/clock.ts';
 import { BestLatency, type TimedCall } from './best-latency.ts';

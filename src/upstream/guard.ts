@@ -150,8 +150,8 @@ export class Guard {
   };
 
   /**
-   * What the readers of a failed call hear. The store's `Retry-After` is passed on only while calls are held back here too: else
-   * the next request is sent at once, and may well be answered, so nobody need wait longer than after any failure.
+   * The error that the readers of a failed call get. The store's `Retry-After` is passed on only while calls are held back here
+   * too: else the next request is sent at once, and may well be answered, so nobody need wait longer than after any failure.
    */
   #told(error: unknown, { keyId, isBackground = false }: FetchOptions): unknown {
     if (!(error instanceof StoreError) || error.kind !== 'refused') return error;
@@ -310,7 +310,7 @@ function resultOf({ kind, status }: StoreError): CallResult {
   return FAILED_KINDS.has(kind) ? 'failure' : 'none';
 }
 
-/** What a call says of the store's load. A proxy in front of a store that is late answers with 504. */
+/** The sign of the store's load that a call gives. A proxy in front of a store that is late answers with 504. */
 function signOf(error: unknown, latencyMs: number | null): CallEnd['sign'] {
   const { kind, status } = error instanceof StoreError ? error : { kind: null, status: null };
   if (status === TOO_MANY_REQUESTS || status === UNAVAILABLE) return 'overload';

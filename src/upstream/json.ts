@@ -227,7 +227,7 @@ const MAX_SAFE_DIGITS = 15;
 /** No double is written with more. */
 const MAX_WRITTEN_DIGITS = 30;
 
-/** Whether a double holds the number, and is written just so. What is not a number is left to the parser. */
+/** Whether a double holds the number, and is written just so. Text that is not a number is left to the parser. */
 function isDouble(bytes: Buffer, from: number, to: number): boolean {
   const length = to - from;
   if (length > MAX_WRITTEN_DIGITS) return false;

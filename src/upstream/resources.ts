@@ -67,7 +67,7 @@ export interface Resource<P, R> {
   readonly absentCodes: readonly AbsentCode[];
   /** Whether the record has an object that is published as it is, so that its numbers keep their text. */
   readonly isExact: boolean;
-  /** What messages call the record: `evaluation ev_1`. */
+  /** The name of the record in messages: `evaluation ev_1`. */
   title(params: P): string;
   /** Path and query below the store's base address. Throws a TypeError for parameters that the interface does not allow. */
   path(params: P): string;
@@ -126,7 +126,7 @@ export interface LeftOut {
   readonly surface?: SurfaceName;
 }
 
-/** What the store sent in a list. */
+/** A list that the store sent. */
 export interface Listed {
   /** How many records, with those that are left out. */
   readonly records: number;

@@ -1,8 +1,7 @@
 /**
  * The one interface to the store of evaluations: a single generic function. The HTTP client is a `Fetch`; what protects the
- * store (maintenance, queue, breaker) takes a `Fetch` and returns one; the cache reads through it. What becomes of a
- * StoreError at the consumer is said by `problemOf` in http/problem.ts: a 500, with `Retry-After` for what may pass, such as
- * a timeout.
+ * store (maintenance, queue, breaker) takes a `Fetch` and returns one; the cache reads through it. `problemOf` in
+ * http/problem.ts answers the consumer of a StoreError: a 500, with `Retry-After` for what may pass, such as a timeout.
  */
 import type { AbsentCode, Resource } from './resources.ts';
 

@@ -1,8 +1,8 @@
 /**
  * The memory of Redis that the shared cache may use: a budget of bytes for its copies, and what a server's `maxmemory` leaves to
  * them. API keys share it as they share the memory of a process:
- * - From nine tenths of the limit on, copies make room: first those that came in a list and were never read alone, then those of
- *   the keys with more than an equal share. What lists bring is stored up to there.
+ * - From nine tenths of the limit on, copies make room: first those that came in a list and were never read by themselves, then
+ *   those of the keys with more than an equal share. Copies that come in lists are stored up to there.
  * - All else is stored up to 95 % of it.
  * - The rest, and 5 % more, is for the keys that have less than an equal share. Beyond that nothing is stored.
  * Copies that are there are read and replaced, negative entries and purges go on.
@@ -247,7 +247,7 @@ export class RedisBudget {
   }
 
   /**
-   * The nearest limit, as bytes of copies. Of servers the fullest counts: nobody knows at which one the next copy will be.
+   * The nearest limit, as bytes of copies. The fullest server counts: nobody knows at which one the next copy will be.
    * `excess`: in terms of the limit itself.
    */
   #limitOf(copyBytes: number, memories: readonly string[]) {

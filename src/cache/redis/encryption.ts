@@ -4,7 +4,7 @@
  * that of another entry. A negative entry has no body: its metadata hold what authenticates them.
  *
  * With keys, an entry that is not encrypted is no entry, whoever has put it there. So nobody who can write to Redis but has no
- * key can make a gateway serve a record, or the lack of one, that the store never sent. What such a writer can do: delete
+ * key can make a gateway serve a record, or the lack of one, that the store never sent. Such a writer can still delete
  * entries, bring back older ones under their own names, and let calls fail for a second.
  */
 import { createCipheriv, createDecipheriv, hash, type KeyObject, randomBytes } from 'node:crypto';

@@ -32,7 +32,7 @@ export interface SeenNote {
   readonly keepMs: number;
 }
 
-/** `noteSeen` stands behind ENTRY_LUA. `key` is the hash, `note` a SeenNote. What is later stays. */
+/** `noteSeen` stands behind ENTRY_LUA. `key` is the hash, `note` a SeenNote. A later sighting stays. */
 export const SEEN_LUA = `
 local function noteSeen(key, note)
   local text = redis.pcall('HGET', key, note.workspace)
@@ -91,7 +91,7 @@ interface SeenLimits {
   readonly budget: Pick<RedisBudget, 'admitSeen'>;
 }
 
-/** The fields of the hash. What cannot be read counts as not seen. */
+/** The fields of the hash. A field that cannot be read counts as not seen. */
 export function lastSeenIn(fields: Readonly<Record<string, string>>): LastSeenOf {
   const read = Object.entries(fields).map(([workspace, text]) => [workspace, parseJson(seenSchema, text)] as const);
   return new Map(read.flatMap(([workspace, seen]) => (seen === null ? [] : [[workspace, seen] as const])));

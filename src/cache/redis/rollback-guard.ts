@@ -1,6 +1,6 @@
 /**
  * Notices that a cache Redis of its own has gone back to an older state: a snapshot was restored, a replica that lags was
- * promoted, it was emptied, or the address leads to another server. What was ended there since would be there again (C6: a
+ * promoted, it was emptied, or the address leads to another server. Copies ended there since would be there again (C6: a
  * purged copy is never served again), and the journal no longer knows of it: purges of evaluations that are forgotten, and
  * copies that the store has disowned.
  *

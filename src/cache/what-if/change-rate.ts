@@ -32,7 +32,7 @@ export function bandOf(unchangedMs: number): number {
 /** Fewer comparisons show nothing: one change more or less would swing the rate. */
 export const MIN_COMPARISONS = 30;
 
-/** What was learned of one band. */
+/** The change rate that was learned for one band. */
 export interface Learned {
   readonly outdatedAt: OutdatedAt;
   /** The comparisons that it was learned from, and those of them that showed a change. */

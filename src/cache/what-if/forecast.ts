@@ -1,4 +1,4 @@
-/** What other fresh times of a class would bring, from the simulations of all processes. Pure. */
+/** Forecasts of a class with other fresh times, from the simulations of all processes. Pure. */
 import type { CacheClass, CacheTtl } from '../ttl-policy.ts';
 import { type Announced, announcedOf, withFallingCalls } from './announced.ts';
 import { BANDS, type BandRow, learnBands } from './change-rate.ts';
@@ -64,7 +64,7 @@ type Simulation = Counts & Pick<WhatIfReport, 'atMs'>;
 const SHORTEST_MS = 1000;
 
 /**
- * What is known of a class, for forecasts with any times; null without reads. `unannouncedRatio`: the share of changes that the
+ * The basis of the forecasts of a class with any times; null without reads. `unannouncedRatio`: the share of changes that the
  * store does not announce; null if it is not known.
  */
 export function basisOf(
@@ -301,7 +301,7 @@ function outdatedLists(reports: readonly WhatIfReport[], rows: readonly BandRow[
   };
 }
 
-/** What becomes of calls, waits and ages beside lists. */
+/** The shares of calls and waits that remain beside lists, and the ages there. */
 interface Beside {
   readonly calls: Estimate;
   readonly waits: Estimate;

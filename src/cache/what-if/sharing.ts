@@ -148,7 +148,7 @@ export class Sharing {
   #ended: ReadonlyMap<string, readonly WhatIfReport[]> = new Map();
   #sentLevels = '';
   #sendings = 0;
-  /** What was published last, without its time. */
+  /** The report that was published last, without its time. */
   #published = '';
 
   constructor(options: SharingOptions) {

@@ -8,7 +8,7 @@
  *
  * A simulated copy is fresh for its TTL, shortened by the cache's jitter. The first read past that is one call to the
  * store, and is served the old copy within the class's `stale` time in force. If ten reads come in the TTL, the first read in
- * its last tenth is the call, as in the cache (early-renewal.ts). What lists bring along is left to `Together`.
+ * its last tenth is the call, as in the cache (early-renewal.ts). Evaluations that lists bring along are left to `Together`.
  * Not modelled: purges, failures, and what memory can't hold.
  */
 import type { Clock } from '../../time/clock.ts';

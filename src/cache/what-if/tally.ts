@@ -84,7 +84,7 @@ export type Counts = z.output<typeof countsSchema>;
 const perCandidate = z.array(amount).length(CANDIDATE_FRESH_MS.length);
 const callsSchema = z.strictObject({ calls: perCandidate, waits: perCandidate });
 
-/** What evaluations cost beside lists, which bring them along: of some keys, with some fresh times of lists. */
+/** The costs of evaluations beside lists, which bring them along: of some keys, with some fresh times of lists. */
 const togetherSchema = z.strictObject({
   /** The fresh time of lists that was in force. */
   inForceMs: amount,

@@ -20,7 +20,7 @@ export interface WhatIfOptions {
 /** The other processes, if there may be any. */
 export type WhatIfFleet = Omit<SharingOptions, 'clock' | 'simulator' | 'report'>;
 
-/** What this process itself saw of a class. */
+/** This process's own measurements of a class. */
 type Measured = NonNullable<WhatIfReport['classes'][number]['measured']>;
 
 export class WhatIf {

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 
 /**
- * What was found at a member, and what is expected there; null if the schema finds no fault there. Says the type of the
+ * The fault of a member: what was found and what is expected there; null if the schema finds none. Says the type of the
  * value, never the value. `path`: leads to the member, such as `people.0.spoke`; without it, the first faulty one.
  */
 export function memberFault(schema: z.ZodType, value: unknown, path?: string): string | null {

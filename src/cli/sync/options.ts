@@ -1,6 +1,6 @@
-/** What `evalgate sync` is given. */
+/** The options of `evalgate sync`. */
 
-/** What it may copy beside the calls. */
+/** The parts that it may copy beside the calls. */
 export const PARTS = ['transcript', 'scorecard'] as const;
 export type Part = (typeof PARTS)[number];
 

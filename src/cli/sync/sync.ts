@@ -31,7 +31,7 @@ const EVENTS_PER_READ = 1000;
 /** How many calls or parts are read at a time. */
 const READERS = 4;
 
-/** What is done and what is left, for people. */
+/** The work done and the work left, for people. */
 export interface Progress {
   readonly phase: 'calls' | 'parts' | 'changes';
   readonly done: number;
@@ -193,7 +193,7 @@ export class Sync {
     }
   }
 
-  /** What cannot be read stays as it is, and is asked for again. */
+  /** A part that cannot be read stays as it is, and is asked for again. */
   #putPart(part: Part, id: string, reply: Reply, toBody: (body: unknown) => object): void {
     if (reply.kind === 'found') {
       this.#copy.putPart(part, id, toBody(reply.body));

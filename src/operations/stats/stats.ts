@@ -159,7 +159,7 @@ export class Stats {
     return counted(await this.#keyUse.read(), keyUseOf);
   }
 
-  /** What this process has counted, as JSON, for another worker. */
+  /** The counts of this process, as JSON, for another worker. */
   own(): unknown {
     const all = [this.#history, this.#day, this.#classes, this.#loads, this.#keyUse];
     return JSON.parse(JSON.stringify(Object.fromEntries(all.map((buckets) => [buckets.name, buckets.own()]))));

@@ -1,7 +1,7 @@
 /**
  * The counts of all gateway processes, in buckets of time over the last hour. Each process writes to Redis what it has counted
  * in a bucket, whole, again and again: writing it twice changes nothing, and what could not be written is written when Redis
- * is back. What a process has counted outlives it until the hour is over, so that no restart makes a sum go back.
+ * is back. The counts of a process outlive it until the hour is over, so that no restart makes a sum go back.
  */
 import { z } from 'zod';
 import type { Clock } from '../../time/clock.ts';
@@ -17,7 +17,7 @@ export interface BucketSharing {
   /** This process: no other has ever had this name. */
   readonly self: string;
   readonly timers: Timers;
-  /** What each worker of this gateway has counted, this one included, as `own` returns it; null without workers. */
+  /** The counts of each worker of this gateway, this one included, as `own` returns them; null without workers. */
   readonly siblings: (() => Promise<readonly unknown[]>) | null;
 }
 
@@ -40,7 +40,7 @@ export interface BucketOptions<C, W> {
   readonly onEnd?: (atMs: number, counts: C) => void;
   /** Counts of a new step. JSON.stringify writes them. */
   readonly begin: () => C;
-  /** Counts as they are written. What is not of this form, such as another release's, is left out. */
+  /** Counts as they are written. Counts of another form, such as another release's, are left out. */
   readonly schema: z.ZodType<W>;
 }
 

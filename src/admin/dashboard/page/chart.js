@@ -94,7 +94,7 @@ function dataOf({ x, lines }) {
 /**
  * Everything is read from the newest properties when it is drawn.
  * @param {{ readonly current: ChartProps }} latest
- * @param {(text: string) => void} setNamed Of the mark at the pointer; empty for none.
+ * @param {(text: string) => void} setNamed Takes the text at the pointer; empty for none.
  * @returns {import('uplot').Options}
  */
 function optionsOf(latest, setNamed) {
@@ -165,7 +165,7 @@ function drawMarks(chart, marks) {
 }
 
 /**
- * What stands at the pointer: the marks, and the value if there is no legend.
+ * The text at the pointer: the marks, and the value if there is no legend.
  * @param {uPlot} chart
  * @param {ChartProps} props
  */

@@ -1,4 +1,4 @@
-/** What happened to the gateway: changes that people made, their ends, restarts and losses; marks on all charts. */
+/** Events of the gateway: changes that people made, their ends, restarts and losses; marks on all charts. */
 import { wordsOf } from './audit.js';
 import { moment } from './format.js';
 import { live } from './live.js';

@@ -17,7 +17,7 @@ const UNKNOWN = { severity: 'warning', deadline: null };
 const MAINTENANCE = 'maintenance';
 
 /**
- * What a trouble means for consumers, and the section of the runbook about it.
+ * The impact of each trouble on consumers, and the section of the runbook about it.
  * @type {Readonly<Record<string, readonly [impact: string, section: string]>>}
  */
 const TROUBLES = {

@@ -20,7 +20,7 @@ import { button, isPhone, Panel, problemText, Sign, stateText, table, useAllowed
  */
 const DASHES = { rubric: [8, 3], dealInsights: [3, 3], notFound: [1, 3] };
 
-/** What the charts show. `steps`: so many are averaged, so that a step with few requests says something. */
+/** The ranges of the charts. `steps`: so many are averaged, so that a step with few requests says something. */
 const RANGES = /** @type {const} */ ([
   { label: '15 min', ms: 900_000, steps: 2, tickMs: 300_000, note: 'a minute' },
   { label: '1 h', ms: 3_600_000, steps: 4, tickMs: 900_000, note: '2 minutes' },

@@ -80,7 +80,7 @@ async function loadKeys() {
 }
 
 /**
- * What-if of several classes at once: the fresh times that predictions suppose, by class.
+ * A what-if of several classes at once: the fresh times that predictions suppose, by class.
  * @type {Store<Record<string, string>>}
  */
 export const asIf = new Store({});

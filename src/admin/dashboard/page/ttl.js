@@ -63,7 +63,7 @@ export function ChangeTtl({ ttl, fresh = ttl.fresh, note = '', word = '', close 
 /**
  * Milliseconds of what was typed. Throws if it is no duration.
  * @param {string} typed
- * @param {string} member Of the form, for the fault.
+ * @param {string} member The form's member, for the fault.
  */
 export function durationOf(typed, member) {
   const ms = parseDuration(typed);

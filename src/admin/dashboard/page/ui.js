@@ -190,7 +190,7 @@ export function Field({ label, help = '', fault = '', children }) {
   </div>`;
 }
 
-/** What is wrong with what was typed into a field: it is shown there. `member`: the name of the field. */
+/** The fault of a value typed into a field, which shows it. `member`: the name of the field. */
 export class FieldError extends Error {
   /** @param {string} member @param {string} message */
   constructor(member, message) {
