@@ -42,7 +42,7 @@ export async function soundStore(): Promise<StoreServer> {
   return store;
 }
 
-/** What the sound store would answer. */
+/** The answer that the sound store would give. */
 function soundAnswer(store: StoreServer, url = ''): ReturnType<typeof answerFrom> {
   const { pathname, searchParams } = new URL(url, store.url);
   return answerFrom(store, findRoute(pathname), searchParams);

@@ -33,7 +33,7 @@ export interface BrokenStore {
   readonly hasNoWorkspace?: true;
   /** All lines that fail, or else lines that are among the others. */
   readonly finds: readonly (string | RegExp)[];
-  /** What to do about the first of them. */
+  /** The advice on the first of them. */
   readonly advice?: string | RegExp;
 }
 

@@ -1,4 +1,4 @@
-/** What `evalgate doctor` finds at a store: a sound one passes, and each way to break it is named. */
+/** The findings of `evalgate doctor` at a store: a sound one passes, and each way to break it is named. */
 import { createServer } from 'node:https';
 import { createServer as createPlainServer } from 'node:http';
 import { readFileSync } from 'node:fs';

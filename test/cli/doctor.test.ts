@@ -60,7 +60,7 @@ describe('the configuration', () => {
   });
 });
 
-/** What it finds of the gateway at that address. */
+/** The doctor's finding on the gateway at that address. */
 const admin = async (url: string, env = {}) => (await doctor(env, ['--admin', url])).checks.at(-1);
 
 describe('a running gateway', () => {

@@ -12,7 +12,7 @@ import { listenOnLoopback } from '../support/loopback.ts';
 const HOSTILE = '\u001b]0;gnp\u0007\u001b[2J\u009b2J\u007f\u202egnp\u2028\r\u{E0041}';
 const CONTROLS = /[^\P{Cc}\n]|[\p{Cf}\u2028\u2029]/u;
 
-/** What a command printed on both streams, which must hold no controls. */
+/** The output of a command on both streams, which must hold no controls. */
 async function printedBy(args: readonly string[], options: CliOptions = {}): Promise<string> {
   const { stdout, stderr } = await runCli(args, options);
   const printed = stdout + stderr;

@@ -10,7 +10,7 @@ const FRESH_MS = 10_000;
 const STALE_AFTER_MS = 12_000;
 const foundSchema = z.record(z.string(), z.object({ sent: z.array(z.string()), isSame: z.boolean() }));
 const MISS = '200';
-/** What reaches the gateway: with the first key twice, again once the copy is stale, and with another key. */
+/** The requests that reach the gateway for reads with the first key twice, again once the copy is stale, and with another key. */
 const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   'undici, private': [MISS, '', 'If-None-Match 304', MISS],
   'undici, shared': [MISS, MISS, MISS, MISS],

@@ -16,7 +16,7 @@ interface Answer {
   readonly headers: IncomingHttpHeaders;
 }
 
-/** What an answer must say as the gateway does. A cache may unpack a body, and join and space what `Vary` lists. */
+/** The headers that must be as the gateway sends them. A cache may unpack a body, and join and space what `Vary` lists. */
 const TOLD: Readonly<Record<string, (headers: IncomingHttpHeaders) => string>> = {
   etag: ({ etag = 'missing' }) => etag.replace(/^W\//, '').replace(/-(?:gzip|br|zstd)"$/, '"'),
   'content-encoding': (headers) => headers['content-encoding'] ?? 'none',

@@ -70,14 +70,14 @@ async function published(count: number): Promise<readonly string[]> {
 const POSITION = '"position":{"history":"<uuid>","sequence":<number>}';
 const TIMES = '"requestedAtMs":1768478400000,"receivedAtMs":1768478400000';
 const ABOUT = `{"format":3,"key":"v3:{evaluation:${EVALUATION_ID}}","owner":"${WORKSPACE_A}","kind":"evaluation",${TIMES}`;
-/** What the list of a key's owners holds of one whose copies have ended. */
+/** The value of an owner whose copies have ended, in the list of a key's owners. */
 const ENDED = '1768478400000';
 const NEGATIVE = {
   meta: `${ABOUT},"tags":["all","class:evaluation","class:notFound","evaluation:${EVALUATION_ID}"],${POSITION},"answer":{"kind":"absent","code":"NOT_FOUND"}}`,
   body: '',
   by: '<key>',
 };
-/** What was last seen of the call, by workspace. */
+/** The state of the call as last seen, by workspace. */
 const SEEN = `{"digest":"FsAVyP47m3SOdNCf","differed":0,"requestedAtMs":1768478400000,${POSITION},"announced":0}`;
 /** The message that a call for the readers of that workspace has ended, and what more it says. */
 const ended = (filed: object | null, more = ''): string =>

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { TRIALS } from '../../src/redis/trial.ts';
 
 const SRC = join(import.meta.dirname, '../../src');
-/** What it does not need, or sends to a Sentinel. */
+/** Commands that a gateway does not need, or sends to a Sentinel. */
 const ELSEWHERE = new Set(['SENTINEL']);
 
 function commandsIn(text: string): readonly string[] {

@@ -1,4 +1,4 @@
-/** What a fault leaves behind in the process that lived through it: nothing but what it has to remember. */
+/** A process that lived through a fault keeps nothing of it but what it has to remember. */
 import { afterEach, expect, test } from 'vitest';
 import { GatewayProcess } from '../support/process.ts';
 import { startRedis } from '../support/redis.ts';

@@ -56,7 +56,7 @@ const WELL: Left = {
 };
 /** Keys that Redis has confirmed go on, what is cached is served, each process asks the store for itself; nothing can be changed. */
 const WITHOUT_STATE: Left = { ...WELL, stranger: '500 keys_unavailable', purge: 503, issue: 503 };
-/** What is cached is served, however old within its `error` time. */
+/** Copies are served, however old within their `error` time. */
 const WITHOUT_STORE: Left = { ...WELL, old: 'hit stale-if-error', cold: '500 store_unavailable' };
 
 const killed = (which: 'state' | 'cache', reportedBy: string): Break => {

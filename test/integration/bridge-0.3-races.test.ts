@@ -1,4 +1,4 @@
-/** What 0.3 writes while 0.4 looks, or what this process has not heard of yet, is not overwritten (bridge-0.3.ts). */
+/** Values that 0.3 writes while 0.4 looks, or that this process has not heard of yet, are not overwritten (bridge-0.3.ts). */
 import { afterAll, beforeEach, expect, test } from 'vitest';
 import { Bridge03, type BridgeOptions } from '../../src/journal/bridge-0.3.ts';
 import { RedisJournal } from '../../src/journal/redis-journal.ts';

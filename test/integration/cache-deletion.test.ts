@@ -1,4 +1,4 @@
-/** What hard purges delete, at once and in the background, and how their log stays short, with two gateways over one Redis. */
+/** Hard purges delete bytes at once and in the background, and their log stays short, with two gateways over one Redis. */
 import { beforeEach, expect, test } from 'vitest';
 import { forFile } from '../support/opened.ts';
 import { z } from 'zod';
@@ -135,7 +135,7 @@ test('C6: the bytes of a purge whose process is gone are deleted in the backgrou
   const call = await world.reader(GET_CALL);
   await readEverywhere(call);
   await appendRaw(await world.raw(), { kind: 'purge', mode: 'hard', tags: ['class:evaluation'] });
-  // What was last seen of the call stays (C11): its parts do too.
+  // The note of what was last seen of the call stays (C11): its parts do too.
   await afterRounds(async () => {
     expect((await namesOf(call.subject.id)).filter((name) => !name.endsWith(':seen'))).toEqual([]);
   });
@@ -160,7 +160,7 @@ test('C6: purges of evaluations leave the log, and bring nothing back: no late c
   const tags = [call, absent, renewed].map(({ subject }) => `evaluation:${subject.id}`);
   await purge(tags, { exact: true });
   for (const write of writers) await write();
-  // What was fetched since is nobody's old copy.
+  // A copy that was fetched since is nobody's old copy.
   await renewed.ask();
   timers.elapse(ROUND_MS);
   world.clock.advance(LATE_MS + 1000);

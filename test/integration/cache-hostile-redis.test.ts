@@ -1,4 +1,4 @@
-/** What somebody else has written into the cache Redis is bounded as the store's answers are, and counts as no copy. */
+/** Values that somebody else has written into the cache Redis are bounded as the store's answers are, and count as no copy. */
 import { randomBytes } from 'node:crypto';
 import { zstdCompressSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';

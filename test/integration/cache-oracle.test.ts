@@ -37,7 +37,7 @@ function absentReads(metrics: string): ReadonlyMap<string, number> {
   return new Map(lines.map((line): [string, number] => [line.replace(/ \S+$/, ''), Number(line.split(' ').at(-1))]));
 }
 
-/** What a piece of work adds to the counters, and to the calls that the store has got. */
+/** Runs a piece of work and counts what it adds to the counters, and to the calls that the store has got. */
 async function counted(read: () => Promise<readonly string[]>, work: () => Promise<unknown>): Promise<unknown> {
   const before = (await read()).map(absentReads);
   const seen = await work();
@@ -62,7 +62,7 @@ test('one key of two workspaces and two processes: pairs answer, cost and are an
         const { one, two, both } = paths(subject);
         const seen: unknown[] = [];
         const ask = async (gateway: typeof world.here, path: string): Promise<void> => {
-          // What is learned later is newer.
+          // An answer that is learned later is newer.
           world.clock.advance(1);
           const before = world.store.calls();
           const reply = await gateway.get(path, { key });

@@ -67,7 +67,7 @@ async function expectRoomForOthers(): Promise<void> {
 
 describe.each([
   ['cache.redis', 'cache:\n  redis: 2MB', 2 * MEGABYTE],
-  // What connections and scripts take goes up and down.
+  // The memory that connections and scripts take goes up and down.
   ["Redis's own maxmemory", '', 6 * MEGABYTE],
 ] as const)('beside a key whose lists bring more than fits (%s)', (_what, settings, limit) => {
   beforeAll(async () => {

@@ -83,7 +83,7 @@ function absent(requestedAtMs: number, set = OF_A): StoredEntry {
   return { kind: 'evaluation', owner: set.name, entry, tags, position: POSITION, receivedAtMs: requestedAtMs + 1 };
 }
 
-/** What a reader of that set finds: when it was requested, and whether it is a record. Null for nothing. */
+/** The answer that a reader of that set finds: when it was requested, and whether it is a record. Null if there is none. */
 async function kept(set = OF_A) {
   const looked = await look(there, set, null, false);
   if (looked.status !== 'found') return null;

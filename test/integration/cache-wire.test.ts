@@ -24,7 +24,7 @@ const world = await forFile(World.start('redis', { redisUrl: redis.url }));
 const raw = await connectWhenUp(redis.url);
 const wire = await raw.duplicate().monitor();
 const commands: string[] = [];
-/** What is counted of all readers together, now and then. */
+/** Commands for the statistics of all readers together, sent now and then. */
 const STATISTICS = /evalgate:\{(?:steps|what-if)-/;
 /** How the test itself looks, which may name anything; readers look by scripts. */
 const LOOKS: ReadonlySet<string> = new Set(['hgetall', 'hmget', 'pttl']);
@@ -90,7 +90,7 @@ test('C4, K7a: no command that is made for a reader names another workspace', as
           await commandsSince();
           const reply = await gateway.get(path, { key: keys[each.set] ?? '' });
           if (reply.status !== 200 && reply.status !== 404) faults.push(`${path}: ${reply.status}`);
-          // What goes on behind the reader belongs to it.
+          // A call that goes on behind the reader belongs to it.
           await world.eventually(async () => {
             const { flight } = await world.explain(path, gateway, of(each.set));
             if (flight.since !== null || flight.leaseLeftMs !== null) throw new Error('a call is under way');

@@ -7,7 +7,7 @@ import { GatewayProcess, PROGRAM, runProcess } from '../support/process.ts';
 import { anEvaluation } from '../support/records.ts';
 import { createStoreServer } from '../support/store-server.ts';
 
-/** What somebody asked the proxy for. */
+/** The requests that the proxy got. */
 const asked: string[] = [];
 const proxy = createServer((request, response) => {
   asked.push(`${request.method} ${request.url}`);

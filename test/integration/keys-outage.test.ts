@@ -119,7 +119,7 @@ test('a Redis that lost its keys is reported by all, also by later processes, un
   expect(await keyCounts(b)).toEqual({ evalgate_keys: 0, evalgate_keys_lost: 2 });
   const doctor = await runCli(['doctor'], { env });
   expect([doctor.status, doctor.stdout]).toEqual([1, expect.stringMatching(/fail +keys +Redis lost its data at/)]);
-  // What notes the loss is lost too, and noted again.
+  // The note of the loss is lost too, and made again.
   await redis.flush();
   await keysAre(b, LOST);
   await runCli(['keys', 'import', '-'], { env, stdin: exported });

@@ -174,6 +174,6 @@ test.each([
   expect(first.logLines.join('')).not.toMatch(/delete/i);
   await withClient(redis.url, (client) => client.rename(name, `${name}:of-another`));
   for (const gateway of [first, second]) await quotasAreExact(gateway);
-  // What was admitted meanwhile is in the log again.
+  // The requests that were admitted meanwhile are in the log again.
   await vi.waitFor(async () => expect(await timesOf(key)).toHaveLength(19), WITHIN);
 });

@@ -30,7 +30,7 @@ function slotOf(name: string): Promise<number> {
   return withClient(cluster.primaries[0]?.url ?? '', (client) => client.cluster('KEYSLOT', name));
 }
 
-/** Whatever a Redis is for: keys, quotas, the cache, purges and messages, at both gateways. */
+/** Expects all uses of a Redis to work: keys, quotas, the cache, purges and messages, at both gateways. */
 async function expectServed(): Promise<void> {
   const { keyId, token: key } = await a.issue({ perMinute: 4 });
   const [first, second] = [await a.get(REPORT, { key }), await b.get(REPORT, { key })];

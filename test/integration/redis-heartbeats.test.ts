@@ -1,4 +1,4 @@
-/** What a process asks of Redis while nothing happens, and what it finds out by that. */
+/** The commands that a process sends to Redis while nothing happens, and what it finds out by them. */
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Sharing } from '../../src/cache/what-if/sharing.ts';

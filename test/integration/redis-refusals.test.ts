@@ -1,5 +1,5 @@
 /**
- * Whatever Redis refuses is shown word for word, in `/readyz`, the log and the metrics, with what to grant or change; a
+ * Every refusal of Redis is shown word for word, in `/readyz`, the log and the metrics, with what to grant or change; a
  * gateway that may not do what it needs is not ready, or goes on as without Redis.
  */
 import { randomBytes } from 'node:crypto';

@@ -77,7 +77,7 @@ class Side {
   }
 }
 
-/** What a reader goes by, without what differs from one to the other by nature. */
+/** The parts of a look that a reader goes by, without those that differ from one cache to the other by nature. */
 function shown(looked: Looked): unknown {
   if (looked.status !== 'found') return looked.status;
   const { answer, seenAtMs } = looked;

@@ -44,7 +44,7 @@ function putMany(count: number): void {
 const argsOf = (...more: string[]): string[] => ['sync', folder.path, '--url', gateway.publicUrl, ...more];
 const sync = (...more: string[]) => runCli(argsOf('--once', '--json', ...more), { env: { EVALGATE_API_KEY: key } });
 
-/** What the file says of each id: its last line. Ids that are deleted are left out. */
+/** The last line of each id in the file. Ids that are deleted are left out. */
 function contentOf(name: string): Map<string, Record<string, unknown>> {
   const lines = readFileSync(join(folder.path, name), 'utf8').trimEnd().split('\n').filter(Boolean);
   const last = new Map(

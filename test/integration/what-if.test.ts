@@ -1,4 +1,4 @@
-/** What-if at the door: what the advice foretells of another time is what is measured once that time is set. */
+/** The what-if at the door: the advice foretells of another time what is measured once that time is set. */
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { logOf } from '../support/admin.ts';

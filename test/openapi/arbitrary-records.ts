@@ -1,4 +1,4 @@
-/** Whatever the store may send by its interface, as fast-check arbitraries of the JSON on the wire. */
+/** All records that the store may send by its interface, as fast-check arbitraries of the JSON on the wire. */
 import * as fc from 'fast-check';
 import { CRM_OBJECT_TYPES } from '../../src/domain/records.ts';
 import { EVALUATION_STATES } from '../../src/domain/vocabulary.ts';

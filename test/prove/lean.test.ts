@@ -1,6 +1,6 @@
 /**
- * What an answer costs the process beside bare Koa, a fastify stack that does the same work, and a 200 (`npm run bench`); and
- * what a process costs that has nothing to do.
+ * The cost of an answer to the process, beside bare Koa, a fastify stack that does the same work, and a 200 (`npm run bench`);
+ * and the cost of an idle process.
  */
 import { platform } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';

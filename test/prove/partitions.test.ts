@@ -19,7 +19,7 @@ const LIMIT = 60;
 const CALM_MS = 2000;
 const CUT_MS = 6000;
 const WHOLE_WITHIN_MS = 20_000;
-/** What is acknowledged is in force everywhere within a second. */
+/** A change that is acknowledged is in force everywhere within a second. */
 const IN_FORCE_MS = 1000;
 
 type Links = readonly (readonly [HostName, HostName])[];

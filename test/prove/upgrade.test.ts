@@ -69,7 +69,7 @@ async function readAll(gateway: GatewayProcess, key: string) {
   return { statuses, remaining };
 }
 
-/** What operators have set, as a gateway shows it. */
+/** The state that operators have set, as a gateway shows it. */
 async function stateOf(gateway: GatewayProcess) {
   const { keys } = keysSchema.parse(await gateway.administer('GET', '/api/keys'));
   const { classes } = timesSchema.parse(await gateway.administer('GET', '/api/cache/ttl'));

@@ -299,7 +299,7 @@ const WATCHED_WITH = {
   notFound: { freshMs: 15_000 },
 } as const satisfies TimesOf;
 
-/** What is predicted from what was seen with the times above, and then measured. */
+/** Times whose effect is predicted from what was seen with the times above, and then measured. */
 const FORETOLD = [
   { class: 'list', freshMs: 5000, others: {} },
   { class: 'list', freshMs: 120_000, others: {} },

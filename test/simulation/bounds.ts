@@ -31,7 +31,7 @@ export class Bounds {
     return (atMs - START_MS).toFixed(1);
   }
 
-  /** Whether a change that was acknowledged is in force by then at that process. What happens at one moment has no order. */
+  /** Whether a change that was acknowledged is in force by then at that process. Events at one moment have no order. */
   static isInForce({ ackMs, process }: Change, at: string, atMs: number): boolean {
     return ackMs !== null && atMs > ackMs + (process === at ? 0 : Bounds.ELSEWHERE_MS);
   }

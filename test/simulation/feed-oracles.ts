@@ -1,4 +1,4 @@
-/** What the feed of changes promises, held against what those who follow it have seen. */
+/** The promises of the feed of changes, checked against what its followers have seen. */
 import { Bounds, type Violation } from './bounds.ts';
 import { type AnnouncedVersion, type History, type ReadEvent } from './history.ts';
 import { describe } from './record-oracles.ts';

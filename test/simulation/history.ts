@@ -81,7 +81,7 @@ export interface AnnouncedVersion {
 export interface Following {
   /** When it had its first cursor; null before. */
   begunMs: number | null;
-  /** What it read last, and when. */
+  /** When it read last. */
   lastReadMs: number;
   readonly events: { readonly id: string; readonly kind: string; readonly atMs: number }[];
   /** When its cursor had expired; null if it never has. */

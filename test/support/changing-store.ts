@@ -139,7 +139,7 @@ export class ChangingStore {
     }
   }
 
-  /** What was seen of each class from then on. */
+  /** Begins anew to count what is seen of each class. */
   forget(): void {
     this.#seen = new Map();
   }

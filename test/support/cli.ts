@@ -121,7 +121,7 @@ const findingsSchema = z.object({
 /** An admin address where nothing listens. */
 export const NO_GATEWAY = ['--admin', 'http://127.0.0.1:1'];
 
-/** What `evalgate doctor` finds, and a line of each finding. */
+/** The findings of `evalgate doctor`, with one line per finding. */
 export async function runDoctor(env: Readonly<Record<string, string>>, args: readonly string[] = NO_GATEWAY) {
   const { status, stdout, stderr } = await runCli(['doctor', '--json', ...args], { env });
   const { ok, checks } = findingsSchema.parse(JSON.parse(stdout));

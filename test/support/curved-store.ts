@@ -12,7 +12,7 @@ export interface Capacity {
   readonly refusesAbove?: number;
 }
 
-/** What it did from `measure` on. */
+/** The store's figures from `measure` on. */
 export interface Measured {
   readonly seconds: number;
   readonly answered: number;

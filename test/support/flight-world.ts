@@ -84,7 +84,7 @@ interface Held {
   lapsesAtMs: number;
 }
 
-/** What all processes share: the rules of the scripts in redis/call-scripts.ts, in plain code. */
+/** The state that all processes share, with the rules of the scripts in redis/call-scripts.ts, in plain code. */
 export class FakeRedis {
   readonly time: FakeTime;
   /** By address. */
@@ -384,7 +384,7 @@ export function aReader(...workspaceIds: string[]): Reader {
   return { requestId: `reader-${readers}`, workspaceIds };
 }
 
-/** What a flight is asked for, on behalf of such a reader, who has no copy. */
+/** The task of a flight on behalf of such a reader, who has no copy. */
 export function aTask(...workspaceIds: string[]) {
   const reader = aReader(...workspaceIds);
   const set = workspaceSetOf(reader);

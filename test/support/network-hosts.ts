@@ -120,7 +120,7 @@ export class NetworkHosts {
     await run('ip', ['netns', 'exec', this.#router, 'tc', 'qdisc', 'del', 'dev', this.#linkOf(name), 'root']);
   }
 
-  /** Removes the namespaces, and with them all links. What still runs there must have ended. */
+  /** Removes the namespaces, and with them all links. The processes there must have ended. */
   async close(): Promise<void> {
     const { stdout } = await run('ip', ['netns', 'list']);
     const ours = stdout.split('\n').map((line) => line.split(' ')[0] ?? '');

@@ -1,4 +1,7 @@
-/** Whatever tests open, a gateway or a world of several, closes by itself: after the test, or after the last one of its file. */
+/**
+ * Everything that tests open, a gateway or a world of several, closes by itself: after the test, or after the last one of its
+ * file.
+ */
 import { afterAll, onTestFinished } from 'vitest';
 
 /** Opened once for all tests of the file; to be called outside of tests and hooks. */

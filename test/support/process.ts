@@ -47,7 +47,7 @@ export interface ProcessOptions {
   readonly through?: readonly string[];
 }
 
-/** What is left in a process after a full collection. */
+/** The timers and the heap of a process after a full collection. */
 export interface Census {
   readonly timers: number;
   readonly heapBytes: number;
@@ -261,7 +261,7 @@ export class GatewayProcess {
   }
 }
 
-/** What a line of the probe is about, and its figures. */
+/** The kind of a line of the probe, and its figures. */
 function valuesOf(line: string): readonly [string, ...number[]] {
   const [kind = '', ...figures] = line.split(' ');
   return [kind, ...figures.map(Number)];

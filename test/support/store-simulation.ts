@@ -45,7 +45,7 @@ export interface SimulationOptions {
   readonly seed?: number;
 }
 
-/** What happened in one second. */
+/** The figures of one second. */
 interface Second {
   answered: number;
   failed: number;
@@ -138,7 +138,7 @@ export class Simulation {
     return this;
   }
 
-  /** What the store did from one second to another. */
+  /** The store's figures from one second to another. */
   between(from: number, to: number) {
     const seconds = this.#seconds.slice(from, to);
     const sum = (of: (second: Second) => number): number => seconds.reduce((total, second) => total + of(second), 0);

@@ -17,7 +17,7 @@ interface RenderOptions {
 /** Names and times above the words are spoken lines of another shape. */
 export type RenderedForm = Exclude<FormName, 'columns'> | 'headed turns';
 
-/** What the store calls a form; null if it has no name for it. */
+/** The store's name for a form; null if it has none. */
 export const DECLARED: Readonly<Record<RenderedForm, TranscriptFormat | null>> = {
   json: 'utterances_json',
   webvtt: 'webvtt',

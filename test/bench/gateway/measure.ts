@@ -70,8 +70,8 @@ async function once({ name, server, load: options, status = 200 }: Subject, seco
 }
 
 /**
- * How many times as much the one takes as the other: the median of the ratios of each round. What else the machine does
- * changes more from minute to minute than within a round.
+ * How many times as much the one takes as the other: the median of the ratios of each round. The other load of
+ * the machine changes more from minute to minute than within a round.
  */
 export function timesAsMuch(subject: Measured, reference: Measured): number {
   return median(subject.roundsMicros.map((micros, round) => micros / (reference.roundsMicros[round] ?? Number.NaN)));

@@ -1,4 +1,4 @@
-/** What the role of an admin token allows: every route and method, for each role, however the path is spelt. */
+/** The rights of each role of an admin token, on every route and method, however the path is spelt. */
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { forFile, forTest } from '../../support/opened.ts';

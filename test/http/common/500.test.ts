@@ -1,4 +1,7 @@
-/** What consumers are told of a store that fails, at every endpoint; store-faults.test.ts and store-answers.test.ts have all its faults. */
+/**
+ * The errors that consumers get if the store fails, at every endpoint; store-faults.test.ts and store-answers.test.ts have all
+ * its faults.
+ */
 import { describe, expect, test } from 'vitest';
 import type { ErrorCode } from '../../../src/http/problem.ts';
 import { type Reply, startTestGateway } from '../../support/gateway.ts';

@@ -1,4 +1,4 @@
-/** What consumers get decides whether all is well, as `/readyz`, the log and the metrics say. */
+/** The answers that consumers get decide whether all is well, as `/readyz`, the log and the metrics say. */
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { readinessOf, linesOf } from '../../support/admin.ts';

@@ -143,7 +143,7 @@ export const PARTS: readonly EndpointRow[] = SINGLE_READS.filter(({ resource }) 
   ['transcript', 'scorecard', 'dealInsights'].includes(resource),
 );
 
-/** What errors say that are alike at every endpoint. */
+/** The texts of errors that are alike at every endpoint. */
 export const TEXTS = {
   missing: 'No API key was given. Send it as "Authorization: Bearer <API key>".',
   notBearer: 'The Authorization header must be of the form "Bearer <API key>".',

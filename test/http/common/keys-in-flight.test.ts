@@ -41,7 +41,7 @@ describe.each(BACKENDS)('a key that changes while its read waits (%s)', async (k
       await world.change(method, `/api/keys/${keyId}`, body, world.there);
       await world.eventually(async () => expect(await own()).not.toBe(before));
     };
-    /** What a look at the key itself answers; its limit of 60 a minute is not reached. */
+    /** The answer to a look at the key itself; its limit of 60 per minute is not reached. */
     const own = async (): Promise<string> => {
       const { status, json } = await world.here.get('/v2/key', { key });
       return JSON.stringify([status, status === 200 ? json : null]).replace(/"rate_limit".*/, '');

@@ -1,4 +1,4 @@
-/** What was done and read in a round, and what the rules say of it. Pure. */
+/** The operations and reads of a round, and the rules that they break. Pure. */
 import type { Sample } from '../../support/load.ts';
 import { mostWithin } from '../bar.ts';
 import type { HostName } from './world.ts';

@@ -133,7 +133,10 @@ export class PartitionedWorld {
     return HOSTS.find((name) => first.startsWith(`${this.network.host(name).address},`)) ?? null;
   }
 
-  /** What is not whole: Redis has one primary with two replicas, and each gateway finds all that it depends on well. */
+  /**
+   * Names what is not whole; null if Redis has one primary with two replicas and each gateway finds all that it depends on
+   * well.
+   */
   async lacking(): Promise<string | null> {
     const name = await this.primary();
     if (name === null) return 'the Sentinels do not agree on the primary';

@@ -1,4 +1,4 @@
-/** What the gateway holds once nobody asks it for anything: descriptors, timers and memory. */
+/** The resources that the gateway holds once nobody asks it for anything: descriptors, timers and memory. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Census } from '../../support/process.ts';
 import { lookAt } from './watch.ts';

@@ -59,7 +59,7 @@ const MAX_SLOWER_SHARE = 0.25;
 const MAX_SLOWER_MS = 2;
 const MAX_SHOWN = 150;
 
-/** What a minute was like. */
+/** The figures of one minute. */
 interface Minute {
   readonly number: number;
   readonly requests: number;
@@ -122,7 +122,7 @@ export async function steady({ minutes, rate, say }: SteadyOptions) {
   await follow(
     routineOf(minutes * MINUTE_MS, () => pickRecord(edits)),
     beganMs + minutes * MINUTE_MS,
-    // What an operator does may fail; the day goes on.
+    // An operator's action may fail; the day goes on.
     (fault) =>
       log.run(fault, world, traffic, HOLD_MS).catch((error: unknown) => void failures.push(failureOf(fault, error))),
   );

@@ -9,7 +9,7 @@ const LEAST_CALM_SHARE = 0.3;
 const LEAST_SEARCHED = 100;
 
 export interface Ran {
-  /** What ran for how long, in words. */
+  /** The kind and length of the run, in words. */
   readonly what: string;
   readonly traffic: Traffic;
   readonly failures: readonly Failure[];

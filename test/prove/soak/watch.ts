@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Reading } from './trend.ts';
 import type { SoakWorld } from './world.ts';
 
-/** What one look finds. All but the last is of the gateway that lives as long as the soak. */
+/** The findings of one look. All but the last are of the gateway that lives as long as the soak. */
 export interface Look {
   readonly atMs: number;
   readonly residentBytes: number;

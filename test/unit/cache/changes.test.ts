@@ -53,7 +53,7 @@ class World {
     clock: this.time,
     onFailed: (operation) => expect.fail(operation),
   });
-  /** What the store has now. */
+  /** The version that the store has now. */
   version = 1;
   isDown = false;
   calls = 0;
@@ -91,7 +91,7 @@ class World {
     });
   }
 
-  /** What a reader gets: the number in the text and the outcome, and how many calls that took. */
+  /** A reader's answer: the number in the text and the outcome, and how many calls that took. */
   async read(kind: RecordKind | 'list', workspace = WORKSPACE_A, id = 'ev_1'): Promise<string> {
     const before = this.calls;
     const query = { workspaceIds: [workspace], search: null, scorecardId: null, offset: 0, limit: 10 };
@@ -125,7 +125,7 @@ async function isCreated(change: Partial<AnnouncedChange>): Promise<boolean | un
   return changes[0]?.isCreated;
 }
 
-/** What a reader of the transcript is answered while the store is down: what `read` says, or the error. */
+/** The answer to a reader of the transcript while the store is down: what `read` says, or the error. */
 function readWhileDown(): Promise<string> {
   world.isDown = true;
   return world.read('transcript').catch((error: unknown) => (error instanceof StoreError ? error.kind : 'a bug'));

@@ -1,4 +1,4 @@
-/** What more memory would have kept, against caches that had it. */
+/** The estimate of what more memory would have kept, against caches that had it. */
 import { LRUCache } from 'lru-cache';
 import { expect, test } from 'vitest';
 import { EvictedEntries, SAMPLE } from '../../../src/cache/evicted.ts';

@@ -378,7 +378,7 @@ describe('C4: nothing outlives what the store says', () => {
     expect(copyIn(here, A)).toBeDefined();
     const [seen] = await readAll([here, aReader(A, B)]);
     expect(copyIn(here, A)).toBeUndefined();
-    // What is B's is a call of its own.
+    // A call of its own fetches B's record.
     await world.calls[2]?.found(B, 'Moved');
     expect(seen?.what).toBe('Moved');
   });

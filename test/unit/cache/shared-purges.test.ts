@@ -1,4 +1,4 @@
-/** What follows hard purges in the background. */
+/** The background work that follows hard purges. */
 import { expect, test, vi } from 'vitest';
 import { PurgeSweep } from '../../../src/cache/redis/purge-sweep.ts';
 import type { RedisCopies } from '../../../src/cache/redis/redis-copies.ts';

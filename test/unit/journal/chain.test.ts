@@ -1,4 +1,4 @@
-/** What follows what in the journal, what is lost, and since when that is proven. */
+/** Whether events follow one another in the journal, whether any are lost, and since when that is proven. */
 import { expect, test } from 'vitest';
 import { compareEnd, type End, follow, Proof } from '../../../src/journal/chain.ts';
 

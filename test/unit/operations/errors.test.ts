@@ -12,7 +12,7 @@ import { ManualClock } from '../../support/manual-clock.ts';
 
 const ABOUT = { who: 'ann', action: 'state.import', target: 'state', asked: { records: 2 } };
 
-/** What the caller gets, and what the audit has. */
+/** The answer that the caller gets, and the entries that the audit has. */
 async function change<T>(make: () => Promise<T>, note: Change<T>['note'] = () => ({ from: null, to: 'made' })) {
   const audit = new Audit({ link: null, clock: new ManualClock(), sink: () => undefined });
   const answer = await makeChange(audit, { ...ABOUT, make, note }).catch((error: unknown) =>

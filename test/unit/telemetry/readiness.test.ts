@@ -11,7 +11,7 @@ const warned = dependency('degraded', { severity: 'warning' });
 const critical = dependency('degraded', { severity: 'critical' });
 const earlier = dependency('degraded', { severity: 'warning', since: '2026-01-15T11:59:00.000Z' });
 
-/** What the worker shows that has met this, beside another one that has met that. */
+/** The dependencies that a worker shows that has met `own`, beside another worker that has met `other`. */
 function shown(own: Dependency, other: readonly Dependency[]): readonly Dependency[] {
   const workers = { ready: 2, wanted: 2, sinceMs: 0, silent: [], dependencies: [[own], other] };
   const { dependencies } = readinessOf({ status: 'ready', dependencies: [own], workers, hasRedisAnswered: true });

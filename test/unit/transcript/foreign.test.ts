@@ -1,4 +1,4 @@
-/** What must not be taken for speech, because it is another format or none (T12), and loses no word then (T9). */
+/** Text that must not be taken for speech, because it is another format or none (T12), and loses no word then (T9). */
 import { expect, test } from 'vitest';
 import { parseTranscript } from '../../support/transcript-at-once.ts';
 

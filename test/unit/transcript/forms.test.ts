@@ -1,4 +1,4 @@
-/** What holds for every form: turns come back, damage loses no words, and any body is read. */
+/** The rules for every form: turns come back, damage loses no words, and any body is read. */
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {

@@ -1,4 +1,4 @@
-/** What the first readers of a new process get from a store whose capacity is yet to be found. */
+/** The outcome for the first readers of a new process, over a store whose capacity is yet to be found. */
 import { expect, test } from 'vitest';
 import { Guard, type GuardLimits } from '../../../src/upstream/guard.ts';
 import { RESOURCES } from '../../../src/upstream/resources.ts';
