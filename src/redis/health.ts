@@ -213,7 +213,7 @@ export class ConnectionHealth<C extends FollowedConnection = FollowedConnection>
         void end();
       }, delayMs);
     };
-    // The client is given up if the commands that ioredis sends by itself get no answer.
+    // The commands that ioredis sends by itself have no deadline.
     client.on('connect', () => {
       if (isFollowed() && !wasReady) giveUpAfter(DROP_AFTER_MS);
     });
