@@ -1,5 +1,5 @@
 /** How long one request waits for Redis in all (R6: `redis.timeout`, 250 ms), however many commands it causes. */
-import { arrivalTimers, withDeadline } from '../time/timers.ts';
+import { systemTimers, withDeadline } from '../time/timers.ts';
 import { RedisTimeoutError } from './errors.ts';
 
 /** Every answer gets as long as that: a process that is held up itself must not mistake that for a slow Redis. */
@@ -33,7 +33,7 @@ export const PROBE_SLACK_MS = 250;
 
 /** Rejects with RedisTimeoutError after that time. */
 export function beforeDeadline<T>(answer: Promise<T>, timeoutMs: number): Promise<T> {
-  return withDeadline(answer, timeoutMs, arrivalTimers, () => {
+  return withDeadline(answer, timeoutMs, systemTimers, () => {
     throw new RedisTimeoutError(timeoutMs);
   });
 }

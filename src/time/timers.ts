@@ -5,27 +5,22 @@ export interface Timers {
   after(delayMs: number, run: () => void): () => void;
 }
 
-/** The machine's timers. They never keep the process alive: a reader that waits for an answer has a socket that does. */
+/**
+ * The machine's timers. Each runs once all that had arrived by its time was read: else a process that was held up would take its
+ * own delay for one of Redis or of the store. They never keep the process alive: a reader that waits for an answer has a socket
+ * that does.
+ */
 export const systemTimers: Timers = {
   after: (delayMs, run) => {
-    const timer = setTimeout(run, delayMs).unref();
-    return () => clearTimeout(timer);
-  },
-};
-
-/**
- * For waits for what others send: over only once all that had arrived by then was read. Else a process that was held up would
- * take its own delay for theirs.
- */
-export const arrivalTimers: Timers = {
-  after: (delayMs, run) => {
-    let reading: NodeJS.Immediate | undefined;
-    const cancel = systemTimers.after(delayMs, () => {
-      reading = setImmediate(run);
-    });
+    let isCancelled = false;
+    const timer = setTimeout(() => {
+      setImmediate(() => {
+        if (!isCancelled) run();
+      });
+    }, delayMs).unref();
     return () => {
-      cancel();
-      clearImmediate(reading);
+      isCancelled = true;
+      clearTimeout(timer);
     };
   },
 };

@@ -9,7 +9,7 @@ import type * as GotLibrary from 'got';
 import type { Got, PlainResponse } from 'got';
 import { z } from 'zod';
 import { type Clock, systemClock } from '../time/clock.ts';
-import { arrivalTimers } from '../time/timers.ts';
+import { systemTimers } from '../time/timers.ts';
 import { outgoingTraceparent, recordingSpan, storeSpan } from '../tracing/spans.ts';
 import type { AnswerMemory, Reservation } from './answer-memory.ts';
 import { readBody, readErrorBody } from './body.ts';
@@ -215,7 +215,7 @@ export class StoreClient {
       },
     });
     // got's own timer would fire before what has arrived is read.
-    const endWait = arrivalTimers.after(timeoutMs, () => {
+    const endWait = systemTimers.after(timeoutMs, () => {
       stream.destroy(new StoreError('timeout', `the store gave no whole answer within ${timeoutMs} ms`));
     });
     const connection = new SentOn();

@@ -115,7 +115,13 @@ test('in every history of looks, answers and failures by two processes', async (
     fc.asyncProperty(fc.array(aStep, { minLength: 5, maxLength: 25 }), async (history) => {
       const id = `ev_${randomUUID()}`;
       const { key } = recordRequest('evaluation', id);
-      const [inRedis, inCode] = [new Side(processes.map(({ shared }) => shared), key), new Side(fakes(), key)];
+      const [inRedis, inCode] = [
+        new Side(
+          processes.map(({ shared }) => shared),
+          key,
+        ),
+        new Side(fakes(), key),
+      ];
       for (const step of history) {
         if (step.do === 'look') {
           const { process, set, seen, isLeaseWanted } = step;
