@@ -2,11 +2,11 @@
 import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
 import { afterAll, expect, inject, test } from 'vitest';
-import { workspaceSetOf } from '../../src/cache/address.ts';
+import { type WorkspaceSet, workspaceSetOf } from '../../src/cache/address.ts';
 import { Entry, type StoredEntry } from '../../src/cache/entry.ts';
 import { MemoryTier } from '../../src/cache/memory-tier.ts';
 import { recordRequest } from '../../src/cache/request.ts';
-import { type Completion, type Lease, type Looked, type SharedCache, toFailure } from '../../src/cache/shared-cache.ts';
+import { type Lease, type SharedCache, toFailure } from '../../src/cache/shared-cache.ts';
 import { CacheNames } from '../../src/redis/names.ts';
 import { StoreError } from '../../src/upstream/store-error.ts';
 import { FakeRedis, FakeSharedCache, FakeTime } from '../support/flight-world.ts';
@@ -31,126 +31,112 @@ const names = new CacheNames('store');
 const ofProcess = { url: redis.url, names, leaseMs: LEASE_MS };
 const processes = [await openProcess(ofProcess), await openProcess(ofProcess)];
 
-const aProcess = fc.nat({ max: processes.length - 1 });
-const anAge = fc.nat({ max: 5 });
+const anAge = fc.integer({ min: FIRST_MS, max: FIRST_MS + 5 });
+const aLook = fc.record({
+  do: fc.constant('look'),
+  process: fc.nat({ max: processes.length - 1 }),
+  set: fc.constantFrom(...SETS),
+  seenAtMs: fc.option(anAge),
+  isLeaseWanted: fc.boolean(),
+});
+/** `lease`: any number, for one of those that were granted before. */
+const anAnswer = fc.record({
+  do: fc.constant('complete'),
+  lease: fc.nat(),
+  requestedAtMs: anAge,
+  workspaceId: fc.constantFrom(WORKSPACE_A, WORKSPACE_B, null),
+});
+const anEnd = fc.record({ do: fc.constantFrom('fail', 'release'), lease: fc.nat() });
 const aStep = fc.oneof(
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      do: fc.constant('look'),
-      process: aProcess,
-      set: fc.constantFrom(...SETS),
-      seen: fc.option(anAge),
-      isLeaseWanted: fc.boolean(),
-    }),
-  },
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      do: fc.constant('complete'),
-      lease: fc.nat(),
-      requested: anAge,
-      owner: fc.constantFrom(WORKSPACE_A, WORKSPACE_B, null),
-    }),
-  },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('fail'), lease: fc.nat() }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('release'), lease: fc.nat() }) },
+  { weight: 2, arbitrary: aLook },
+  { weight: 2, arbitrary: anAnswer },
+  { weight: 1, arbitrary: anEnd },
 );
+type Step = typeof aStep extends fc.Arbitrary<infer S> ? S : never;
 
-/** One shared cache, as two processes use it, and the leases that it has granted. */
+/** One shared cache as two processes use it for one record, and the leases that it has granted. */
 class Side {
   readonly #shared: readonly SharedCache[];
-  readonly #key: string;
-  readonly leases: { readonly set: (typeof SETS)[number]; readonly lease: Lease }[] = [];
+  readonly #id: string;
+  readonly #leases: { readonly set: WorkspaceSet; readonly lease: Lease }[] = [];
 
-  constructor(shared: readonly SharedCache[], key: string) {
+  constructor(shared: readonly SharedCache[], id: string) {
     this.#shared = shared;
-    this.#key = key;
+    this.#id = id;
   }
 
-  async look(process: number, set: (typeof SETS)[number], seenAtMs: number | null, isLeaseWanted: boolean) {
-    const look = { kind: 'evaluation', key: this.#key, set, keyId: 'key_1', seenAtMs, isLeaseWanted } as const;
+  /** Returns what the process goes by that has taken the step. */
+  async take(step: Step): Promise<unknown> {
+    if (step.do === 'look') return await this.#look(step);
+    const granted = this.#leases[step.lease % Math.max(1, this.#leases.length)];
+    if (granted === undefined) return null;
+    const { set, lease } = granted;
+    if (step.do === 'complete') {
+      const { status, ended } = await lease.complete(answerFor(set, this.#id, step));
+      return { status, ended: ended.toSorted() };
+    }
+    return await (step.do === 'fail' ? lease.fail(FAILURE) : lease.release());
+  }
+
+  /** Ends all that is left. */
+  async close(): Promise<void> {
+    for (const { lease } of this.#leases) await lease.release();
+  }
+
+  async #look({ process, set, seenAtMs, isLeaseWanted }: Step & { readonly do: 'look' }): Promise<unknown> {
+    const { key } = recordRequest('evaluation', this.#id);
+    const look = { kind: 'evaluation', key, set, keyId: 'key_1', seenAtMs, isLeaseWanted } as const;
     const looked = await this.#shared[process]?.look(look);
-    if (looked === undefined) throw new Error(`there is no process ${process}`);
-    if (looked.status === 'leased') this.leases.push({ set, lease: looked.lease });
-    return shown(looked);
+    if (looked?.status === 'leased') this.#leases.push({ set, lease: looked.lease });
+    if (looked?.status !== 'found') return looked?.status;
+    const { owner, entry } = looked.answer ?? {};
+    return [owner, entry?.answer.kind, entry?.requestedAtMs, looked.seenAtMs];
   }
-}
-
-/** The parts of a look that a reader goes by, without those that differ from one cache to the other by nature. */
-function shown(looked: Looked): unknown {
-  if (looked.status !== 'found') return looked.status;
-  const { answer, seenAtMs } = looked;
-  return [answer?.owner, answer?.entry.answer.kind, answer?.entry.requestedAtMs, seenAtMs];
 }
 
 /** The store's answer that the evaluation is of that workspace; one of another workspace, or none, is filed as absent (C4). */
 function answerFor(
-  set: (typeof SETS)[number],
+  set: WorkspaceSet,
   id: string,
-  requestedAtMs: number,
-  workspaceId: string | null,
+  { requestedAtMs, workspaceId }: { readonly requestedAtMs: number; readonly workspaceId: string | null },
 ): StoredEntry {
-  const isOwn = workspaceId !== null && set.ids.includes(workspaceId);
-  const record = anEvaluation({ _id: id, workspaceId });
-  const answer = isOwn
-    ? ({ kind: 'found', record, etag: null, bytes: 500 } as const)
-    : ({ kind: 'absent', code: 'NOT_FOUND' } as const);
-  return {
+  const about = {
     kind: 'evaluation',
-    owner: isOwn ? workspaceId : set.name,
-    entry: new Entry<unknown>(answer, requestedAtMs),
     tags: ['all'],
     position: { history: 'one', sequence: 5 },
     receivedAtMs: requestedAtMs,
-  };
-}
-
-function ended({ status, ended: owners }: Completion): unknown {
-  return { status, ended: owners.toSorted() };
+  } as const;
+  if (workspaceId === null || !set.ids.includes(workspaceId)) {
+    return {
+      ...about,
+      owner: set.name,
+      entry: new Entry<unknown>({ kind: 'absent', code: 'NOT_FOUND' }, requestedAtMs),
+    };
+  }
+  const record = anEvaluation({ _id: id, workspaceId });
+  const answer = { kind: 'found', record, etag: null, bytes: 500 } as const;
+  return { ...about, owner: workspaceId, entry: new Entry<unknown>(answer, requestedAtMs) };
 }
 
 test('in every history of looks, answers and failures by two processes', async () => {
+  const inRedis = processes.map(({ shared }) => shared);
   await fc.assert(
     fc.asyncProperty(fc.array(aStep, { minLength: 5, maxLength: 25 }), async (history) => {
       const id = `ev_${randomUUID()}`;
-      const { key } = recordRequest('evaluation', id);
-      const [inRedis, inCode] = [
-        new Side(
-          processes.map(({ shared }) => shared),
-          key,
-        ),
-        new Side(fakes(), key),
-      ];
+      const sides = [new Side(inRedis, id), new Side(inCode(), id)];
       for (const step of history) {
-        if (step.do === 'look') {
-          const { process, set, seen, isLeaseWanted } = step;
-          const seenAtMs = seen === null ? null : FIRST_MS + seen;
-          expect(await inCode.look(process, set, seenAtMs, isLeaseWanted)).toEqual(
-            await inRedis.look(process, set, seenAtMs, isLeaseWanted),
-          );
-          continue;
-        }
-        const at = inRedis.leases.length === 0 ? 0 : step.lease % inRedis.leases.length;
-        const [real, fake] = [inRedis.leases[at], inCode.leases[at]];
-        if (real === undefined || fake === undefined) continue;
-        const { set } = real;
-        if (step.do === 'complete') {
-          const { owner, requested } = step;
-          const answer = answerFor(set, id, FIRST_MS + requested, owner);
-          expect(ended(await fake.lease.complete(answer))).toEqual(ended(await real.lease.complete(answer)));
-        } else if (step.do === 'fail') {
-          await Promise.all([real.lease.fail(FAILURE), fake.lease.fail(FAILURE)]);
-          await raw.persist(names.of(key).failure(set.name));
-        } else await Promise.all([real.lease.release(), fake.lease.release()]);
+        const [real, fake] = await Promise.all(sides.map((side) => side.take(step)));
+        expect(fake).toEqual(real);
+        // A failure is forgotten after a second of the real time.
+        for (const { name } of SETS) await raw.persist(names.of(recordRequest('evaluation', id).key).failure(name));
       }
-      for (const { lease } of inRedis.leases) await lease.release();
+      for (const side of sides) await side.close();
     }),
     { numRuns: 60 * inject('thoroughness') },
   );
 });
 
-function fakes(): readonly SharedCache[] {
+function inCode(): readonly SharedCache[] {
   const time = new FakeTime();
   const shared = new FakeRedis(time);
   return processes.map(() => new FakeSharedCache(shared, new MemoryTier({ maxBytes: 1_000_000, clock: time })));
