@@ -118,6 +118,7 @@ export async function steady({ minutes, rate, say }: SteadyOptions) {
     world.parts.store.forget();
     say(`${describeMinute(minute)}; ${log.counts()}`);
   }, MINUTE_MS);
+  const logsAtHalf = sleep((minutes * MINUTE_MS) / 2).then(() => quotaLogBytes(world));
   const edits = new SeededRandom(SEED + 1);
   await follow(
     routineOf(minutes * MINUTE_MS, () => pickRecord(edits)),
@@ -130,6 +131,7 @@ export async function steady({ minutes, rate, say }: SteadyOptions) {
   await traffic.end();
   const endedMs = Date.now();
   await watch.end();
+  const logs = { atHalf: await logsAtHalf, atEnd: await quotaLogBytes(world) };
   const after = await restOf(world);
   say(`at rest after: ${describeRest(after)}`);
   await withClient(world.parts.redis.url, (client) => world.parts.secrets.searchRedis(client));
@@ -137,7 +139,7 @@ export async function steady({ minutes, rate, say }: SteadyOptions) {
   const bars = [
     requestsBar({ what, traffic, failures, log, beganMs, endedMs }),
     secretsBar(world.parts.secrets),
-    ...growthBars(watch, { minutes, halfMs: (beganMs + endedMs) / 2 }),
+    ...growthBars(watch, { minutes, halfMs: (beganMs + endedMs) / 2, logs }),
     restBar(before, after),
     hitsBar(passed),
   ];
@@ -156,14 +158,33 @@ function pickRecord(random: SeededRandom): SoakRecord {
   return RECORDS[(place * STRIDE) % RECORDS.length] ?? random.oneOf(RECORDS);
 }
 
+/** The memory of the quotas' logs, which hold each request that was admitted in the last hour (R1: limits are exact). */
+function quotaLogBytes(world: SoakWorld): Promise<number> {
+  return withClient(world.parts.redis.url, async (client) => {
+    let bytes = 0;
+    for (const key of await client.keys('evalgate:{quota-*}:*:log')) {
+      bytes += (await client.memory('USAGE', key, 'SAMPLES', 0)) ?? 0;
+    }
+    return bytes;
+  });
+}
+
 function growthBars(
   watch: Watch,
-  { minutes, halfMs }: { readonly minutes: number; readonly halfMs: number },
+  {
+    minutes,
+    halfMs,
+    logs,
+  }: {
+    readonly minutes: number;
+    readonly halfMs: number;
+    readonly logs: { readonly atHalf: number; readonly atEnd: number };
+  },
 ): readonly Bar[] {
-  const bar = (what: string, figure: (look: Look) => number | null): Bar => {
+  const bar = (what: string, figure: (look: Look) => number | null, logsRose = 0): Bar => {
     const readings = watch.readings(figure).filter(({ atMs }) => atMs >= halfMs);
     const lows = floors(readings, FLOOR_WINDOW_MS);
-    const rise = riseOf(lows);
+    const rise = riseOf(lows) - logsRose / mean(lows.map(({ value }) => value));
     const isJudged = minutes >= LEAST_TREND_MINUTES;
     return {
       name: `soak, ${what}`,
@@ -177,7 +198,11 @@ function growthBars(
   return [
     bar('resident memory of the gateway', ({ residentBytes }) => residentBytes),
     bar('heap of the gateway', ({ heapBytes }) => heapBytes),
-    bar('memory of Redis', ({ redisBytes }) => redisBytes),
+    bar(
+      `memory of Redis without the quotas' logs (${megabytes(logs.atHalf)} MB at half-time, ${megabytes(logs.atEnd)} MB at the end: in the first hour they grow)`,
+      ({ redisBytes }) => redisBytes,
+      logs.atEnd - logs.atHalf,
+    ),
     {
       name: 'soak, event loop',
       bar: `p99 lag ${ms(1000 * MAX_LAG_SECONDS)} at most (median of all looks)`,
