@@ -101,7 +101,10 @@ function purgedTag({ what }: Change): string | null {
   return what.kind === 'purge' ? what.tag : null;
 }
 
-/** C4: nothing outlives what the store has said to a reader of that workspace; returns the read that it was said to. */
+/**
+ * C4: nothing outlives what the store has said to a reader of that workspace; returns the read that it was said to. The clocks of
+ * the processes say which of two answers is the later one (C9).
+ */
 function disowned(
   { read, startedMs }: Showing,
   state: RecordState,
@@ -112,7 +115,8 @@ function disowned(
     const { target, result, endedMs, workspaces } = other;
     if (result?.kind !== 'absent' || result.outcome !== 'miss' || endedMs === null) return false;
     const isOfSame = target.kind === read.target.kind && target.id === state.id;
-    if (!isOfSame || !workspaces.includes(state.workspace ?? '') || state.untilMs >= other.startedMs) return false;
+    const isLater = other.startedMs > state.untilMs + bounds.spreadMs;
+    if (!isOfSame || !workspaces.includes(state.workspace ?? '') || !isLater) return false;
     const isInForce = startedMs >= endedMs + (read.process === other.process ? 0 : Bounds.ELSEWHERE_MS);
     return isInForce && bounds.isWell(other.process, other.startedMs, endedMs) && bounds.isWellFor(read);
   });
