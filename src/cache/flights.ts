@@ -268,8 +268,8 @@ export class Flights {
       const durationMs = (clock.nowMicros() - waitsSinceMicros) / 1000;
       events.onLeaseWait?.({ class: kind, key, end, durationMs });
     };
-    const ask = () =>
-      this.#ask(task, sharedCache.look({ kind, key, set, keyId: reader.keyId, seenAtMs, isLeaseWanted: true }));
+    const look = { kind, key, set, keyId: reader.keyId, isLeaseWanted: true };
+    const ask = () => this.#ask(task, sharedCache.look({ ...look, seenAtMs }), waitsSinceMicros !== null);
     const following = turn?.take() ?? sharedCache.follow(key, set);
     try {
       let looked = turn?.looked ?? (await ask());
@@ -313,8 +313,8 @@ export class Flights {
   }
 
   /** If the shared cache can't be asked, this process asks the store for itself. */
-  async #ask(task: FetchTask, asked: Promise<Looked>): Promise<Looked> {
-    const looked = await attempt(this.#options.events, 'look', () => withinWait(task, asked));
+  async #ask(task: FetchTask, asked: Promise<Looked>, isBeside: boolean): Promise<Looked> {
+    const looked = await attempt(this.#options.events, 'look', () => withinWait(task, asked, isBeside));
     if (looked !== undefined) return looked;
     // The lease may be granted after the reader's time for Redis is over, and then nobody else would end it.
     asked

@@ -63,10 +63,15 @@ export function seenBy({ seenAtMs }: FetchTask, ...copies: readonly (CachedCopy 
 
 /**
  * The same answer of Redis; rejects once the reader has waited long enough (R6: 250 ms for Redis in all). No reader waits
- * for a background refresh.
+ * for a background refresh. `isBeside`: the reader waits for another process's call meanwhile.
  */
-export function withinWait<R>({ reader, isBackground }: FetchTask, answer: Promise<R>): Promise<R> {
-  return isBackground || reader.redisWait === undefined ? answer : reader.redisWait.within(answer);
+export function withinWait<R>(
+  { reader: { redisWait }, isBackground }: FetchTask,
+  answer: Promise<R>,
+  isBeside = false,
+): Promise<R> {
+  if (isBackground || redisWait === undefined) return answer;
+  return isBeside ? redisWait.beside(answer) : redisWait.within(answer);
 }
 
 /** The store's answer as it is for the set: its own record, or a negative entry. */

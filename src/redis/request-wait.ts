@@ -24,7 +24,21 @@ export class RedisWait {
 
   /** The same; rejects with RedisTimeoutError once the request has waited long enough. The command itself goes on. */
   within<T>(answer: Promise<T>): Promise<T> {
-    return this.timed(beforeDeadline(answer, Math.max(MIN_WAIT_MS, this.#leftMs)));
+    return this.timed(this.#bounded(answer));
+  }
+
+  /** The same while the request waits for something else anyway: only an answer that does not come in time costs it time. */
+  async beside<T>(answer: Promise<T>): Promise<T> {
+    try {
+      return await this.#bounded(answer);
+    } catch (error) {
+      if (error instanceof RedisTimeoutError) this.#leftMs = 0;
+      throw error;
+    }
+  }
+
+  #bounded<T>(answer: Promise<T>): Promise<T> {
+    return beforeDeadline(answer, Math.max(MIN_WAIT_MS, this.#leftMs));
   }
 }
 

@@ -89,6 +89,23 @@ it('takes a connection that was lost while it stood still for no outage of Redis
   expect(outcome.violations).toEqual([]);
 });
 
+it('makes one call after a leader has stopped, however often the others have looked at a Redis that is a little late', async () => {
+  const outcome = await run({
+    ...plan(
+      [100, { do: 'redis-late', host: 0, lateMs: 28, forMs: 4500 }],
+      [300, { do: 'read', slot: 0, key: 0, target: TRANSCRIPT }],
+      [400, { do: 'pause', slot: 0, forMs: 4000 }],
+      [500, { do: 'read', slot: 1, key: 0, target: TRANSCRIPT }],
+      [510, { do: 'read', slot: 2, key: 0, target: TRANSCRIPT }],
+    ),
+    gateways: 3,
+    hasTwoRedis: false,
+    aheadMs: [0, 0, 0],
+  });
+  expect(outcome.trace).toMatch(/request-[23] gets ev_1#1 \(collapsed\)/);
+  expect(outcome.violations).toEqual([]);
+});
+
 /** The first seed that finds each fault, and a rule that it is against. */
 const FOUND: Readonly<Record<keyof typeof MUTATIONS, readonly [seed: number, rule: string]>> = {
   'lease-unchecked': [13, 'C10'],
