@@ -7,8 +7,9 @@
  * without a gap. Neighbouring windows share one record, so that each continues the one before. They begin at the same offsets
  * for all readers of a list, who therefore share its copies.
  *
- * How it fails: windows of different moments may not meet, if many records were removed in between. Then one more window
- * across the seam is read, and after three attempts the read fails: a page never has a gap.
+ * How it fails: windows of different moments may not meet, if many records were added or removed in between. Then one more
+ * window across the seam is read; then windows that begin at other offsets, of which there are no copies from other moments; and
+ * after three attempts the read fails: a page never has a gap.
  */
 import { z } from 'zod';
 import { ID_PATTERN } from '../domain/vocabulary.ts';
@@ -18,6 +19,8 @@ import { garbled } from '../upstream/store-error.ts';
 export const WINDOW_SIZE = 100;
 const STRIDE = WINDOW_SIZE - 1;
 const MAX_ATTEMPTS = 3;
+/** How much earlier the windows of each attempt begin than those of the one before. */
+const SHIFT = STRIDE / MAX_ATTEMPTS;
 
 /** A place in a list: just behind a record, which may be gone. */
 export interface Place {
@@ -114,26 +117,27 @@ function placeBehind(record: Place | EvaluationRecord, offset: number): Place {
  */
 async function find(place: Place, readWindow: ReadWindow): Promise<Found> {
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-    const found = await search(place, readWindow);
+    const found = await search(place, SHIFT * attempt, readWindow);
     if (found !== null) return found;
   }
   throw garbled('the list changes faster than it can be read');
 }
 
-/** Null if windows of different moments do not meet at the place. */
-async function search(place: Place, readWindow: ReadWindow): Promise<Found | null> {
+/** Null if windows of different moments do not meet at the place. `shift`: by so much earlier than at a stride windows begin. */
+async function search(place: Place, shift: number, readWindow: ReadWindow): Promise<Found | null> {
+  const offsetOf = (number: number): number => Math.max(0, number * STRIDE - shift);
   let number = firstOffset(place) / STRIDE;
   let low = 0;
   let high = Infinity;
   for (let calls = 1; ; calls++) {
-    const window = await readWindow(number * STRIDE);
-    const lastNumber = Math.max(0, Math.ceil((window.total - WINDOW_SIZE) / STRIDE));
+    const window = await readWindow(offsetOf(number));
+    const lastNumber = Math.max(0, Math.ceil((window.total + shift - WINDOW_SIZE) / STRIDE));
     const at = indexBehind(window, place);
     if (at === 0 && number > 0) high = number - 1;
-    else if (at < window.items.length || number >= lastNumber) return { offset: number * STRIDE, window, at };
+    else if (at < window.items.length || number >= lastNumber) return { offset: offsetOf(number), window, at };
     else low = number + 1;
     high = Math.min(high, lastNumber);
-    if (low > high) return meet(place, low * STRIDE, readWindow);
+    if (low > high) return meet(place, offsetOf(low), readWindow);
     const neighbour = at === 0 ? high : low;
     const allowed = Math.ceil(Math.log2(Math.max(1, window.total / WINDOW_SIZE))) + 1;
     const isNeighbourAllowed = calls === 1 && calls + 1 + callsFor(high - low) <= allowed;
