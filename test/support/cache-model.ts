@@ -403,7 +403,7 @@ export class CacheModel {
     });
   }
 
-  /** C1, C2: no copy is used for longer than its times allow. */
+  /** C1, C2: no copy is used for longer than its times allow. One from before a change (C11) is served only as on error. */
   #checkAge(sent: Sent, { headers }: Reply, fault: (what: string) => void): void {
     const status = String(headers['cache-status']);
     if (!status.startsWith('evalgate; hit')) return;
@@ -414,7 +414,7 @@ export class CacheModel {
     const freshMs = Math.max(before, ...set.filter(({ step }) => step > sent.step).map((each) => each.freshMs));
     const beyondMs = status.endsWith('revalidate')
       ? staleMs
-      : status.endsWith('error')
+      : status.endsWith('error') || status.endsWith('changed')
         ? Math.max(staleMs, errorMs)
         : 0;
     const ageMs = Number(headers.age) * 1000;
