@@ -123,7 +123,7 @@ export class FakeRedis {
       const present = this.copies.get(address);
       const isNewer = isLater(present?.entry.requestedAtMs ?? 0, entry.requestedAtMs, this.time.nowMs());
       if ((isFound && each === owner) || isNewer) return false;
-      this.ended.set(address, entry.requestedAtMs);
+      this.ended.set(address, Math.max(this.ended.get(address) ?? 0, entry.requestedAtMs));
       return this.copies.delete(address);
     });
   }
