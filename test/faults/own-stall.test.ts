@@ -52,7 +52,7 @@ test('an answer that came while the process stood still past its deadline is tak
   Atomics.store(state, 0, TOLD);
   Atomics.notify(state, 0);
   Atomics.wait(state, 0, TOLD);
-  // Nobody changes it any more: this thread stands still for as long.
+  // The state stays as it is now, so this thread stands still until the time is over.
   Atomics.wait(state, 0, DONE, 3 * TIMEOUT_MS);
   expect(await answer).toMatchObject({ kind: 'found' });
 });

@@ -27,7 +27,7 @@ const TURNS: Readonly<Record<RenderedForm, fc.Arbitrary<SpokenTurn[]>>> = {
   subrip: plainCueTurns,
   sbv: plainCueTurns,
   'headed turns': headedTurns,
-  // Names before numbers alone are a table of values (T12).
+  // Names before only numbers are a table of values (T12).
   'spoken lines': spokenTurns.filter((turns) => turns.length === 0 || turns.some(({ text }) => /\p{L}/u.test(text))),
 };
 const FORMS: readonly RenderedForm[] = ['json', 'webvtt', 'subrip', 'sbv', 'headed turns', 'spoken lines'];
