@@ -27,8 +27,8 @@ const TURNS: Readonly<Record<RenderedForm, fc.Arbitrary<SpokenTurn[]>>> = {
   subrip: plainCueTurns,
   sbv: plainCueTurns,
   'headed turns': headedTurns,
-  // Names before only numbers are a table of values (T12).
-  'spoken lines': spokenTurns.filter((turns) => turns.length === 0 || turns.some(({ text }) => /\p{L}/u.test(text))),
+  // One name before a number is a value with its key (T12).
+  'spoken lines': spokenTurns.filter((turns) => turns.length !== 1 || !/^\s*\d/.test(turns[0]?.text ?? '')),
 };
 const FORMS: readonly RenderedForm[] = ['json', 'webvtt', 'subrip', 'sbv', 'headed turns', 'spoken lines'];
 const HINTS = [null, 'speaker_text', 'webvtt', 'srt', 'utterances_json'] as const;
