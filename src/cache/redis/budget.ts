@@ -78,8 +78,11 @@ const NEWEST_IF_OTHER = 0.7;
 const OTHER = 1 / 3;
 /** The most for what was seen of calls (redis-seen-calls.ts), whose copies may be gone long before. */
 const MOST_FOR_SEEN = 0.1;
-/** The bytes beside a copy's own: its name, the list of its owners, Redis's structures. */
-const OVERHEAD_BYTES = 400;
+/**
+ * The bytes beside a copy's own: its name, the list of its owners, Redis's structures, and what its allocator rounds up. So much
+ * `MEMORY USAGE` shows for the record of a call. If less is counted, lists bring more than fits before a sample shows it.
+ */
+const OVERHEAD_BYTES = 1000;
 
 /** KEYS: entry; of a copy, its key's owners. ARGV: its owner, 1 if only a copy that was never read alone is meant. */
 const EVICT = defineScript(
