@@ -136,6 +136,19 @@ test('a line that was cut off is read again', async () => {
   expect(readFileSync(path, 'utf8').split('\n')).toHaveLength(6);
 });
 
+test('whatever a text holds, the copy can be opened again', async () => {
+  const body = `Ada: one${['\u2028', '\u2029', '\u0085', '\v', '\f'].join(' and ')} end.`;
+  const part = { evaluationId: 'ev_1', workspaceId: WORKSPACE_A };
+  gateway.store.put({
+    evaluations: [anEvaluation({ _id: 'ev_1', workspaceId: WORKSPACE_A, title: body })],
+    transcripts: [aTranscript({ ...part, body })],
+  });
+  expect((await sync('--parts', 'transcript')).status).toBe(0);
+  const { status, stdout } = await sync('--parts', 'transcript');
+  expect([status, JSON.parse(stdout)]).toEqual([0, { written: 0, deleted: 0, parts: 0, unreadable: 0 }]);
+  expect(contentOf('calls.jsonl').get('ev_1')).toMatchObject({ name: body });
+});
+
 test('it waits as long as the limit of the key says', async () => {
   putMany(3);
   key = await gateway.issueKey({ scopes: ['calls.read'], perMinute: 2, perHour: PLENTY });

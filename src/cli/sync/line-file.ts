@@ -14,7 +14,6 @@ import {
   writeSync,
 } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { createInterface } from 'node:readline';
 import { z } from 'zod';
 import { CliError, parseJson } from '../command.ts';
 
@@ -110,8 +109,17 @@ export function replaceFile(path: string, text: string): void {
   renameSync(`${path}.new`, path);
 }
 
-function linesOf(path: string): AsyncIterable<string> {
-  return createInterface({ input: createReadStream(path, 'utf8'), crlfDelay: Infinity });
+/** Only a line feed ends a line: for `node:readline` U+2028 does as well, which stands in JSON as it is. */
+async function* linesOf(path: string): AsyncIterable<string> {
+  let begun = '';
+  for await (const chunk of createReadStream(path, 'utf8')) {
+    const [rest = '', ...others] = String(chunk).split('\n');
+    begun += rest;
+    for (const next of others) {
+      yield begun;
+      begun = next;
+    }
+  }
 }
 
 /** Removes what stands behind the last line feed. */
