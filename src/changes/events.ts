@@ -12,23 +12,30 @@ export interface FeedEvent {
   readonly change: (typeof EVENT_CHANGES)[number];
 }
 
+export interface AnnouncedEvent extends FeedEvent {
+  /** Its place among all events of the announcement, whatever their workspaces. */
+  readonly order: number;
+}
+
 /** By workspace, in the order in which they were announced. */
-export type EventsByWorkspace = ReadonlyMap<string, readonly FeedEvent[]>;
+export type EventsByWorkspace = ReadonlyMap<string, readonly AnnouncedEvent[]>;
 
 const EVALUATION = 'evaluation:';
 
 /**
  * One event per part; deal insights and rubrics have none. A deletion is one event of the call; a record that has moved is
- * deleted in one workspace and created in the other. The same event twice is one, in the place of the last: a call that was created,
+ * deleted in one workspace and then created in the other. The same event twice is one, in the place of the last: a call that was created,
  * deleted and created again is there.
  */
 export function eventsOf(changes: readonly RecordChange[]): EventsByWorkspace {
-  const events = new Map<string, Map<string, FeedEvent>>();
+  const events = new Map<string, Map<string, AnnouncedEvent>>();
+  let order = 0;
   const add = (workspace: string, event: FeedEvent): void => {
-    const known = events.get(workspace) ?? new Map<string, FeedEvent>();
+    const known = events.get(workspace) ?? new Map<string, AnnouncedEvent>();
     const name = `${event.kind} ${event.change} ${event.id}`;
     known.delete(name);
-    events.set(workspace, known.set(name, event));
+    order += 1;
+    events.set(workspace, known.set(name, { ...event, order }));
   };
   for (const { tag, workspace, kinds, isCreated, isDeleted, previousWorkspace } of changes) {
     if (!tag.startsWith(EVALUATION)) continue;

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Journal } from '../journal/journal.ts';
 import type { Clock } from '../time/clock.ts';
+import type { AnnouncedEvent } from './events.ts';
 import {
   type Appended,
   type Appending,
@@ -13,7 +14,7 @@ import {
   REMEMBERED_MS,
 } from './feed.ts';
 
-interface Kept extends PlacedEvent {
+interface Kept extends PlacedEvent, AnnouncedEvent {
   /** The number of its announcement in the journal. */
   readonly sequence: number;
 }
@@ -88,7 +89,7 @@ export class MemoryFeed implements ChangeFeed {
       const unread = events.slice(number - dropped, number - dropped + limit + 1);
       found.push(...unread.map((one) => ({ ...one, workspace })));
     }
-    found.sort((one, other) => one.sequence - other.sequence);
+    found.sort((one, other) => one.sequence - other.sequence || one.order - other.order);
     const page = found.slice(0, limit);
     const numbers = new Map(after.numbers);
     for (const { workspace } of page) numbers.set(workspace, (numbers.get(workspace) ?? 0) + 1);

@@ -3,7 +3,7 @@
  * - `feed`: a hash. `history`, that of the journal for which the feed was begun; `word`, a random one that names the feed;
  *   `settled`, up to which event of the journal all processes have applied; and per workspace the number of its last event.
  * - `feed:WORKSPACE`: a stream. Entry `n-0` is event n of the workspace: `sequence`, the number of its announcement in the
- *   journal; `at`, Unix milliseconds; `event`, JSON.
+ *   journal; `order`, its place among the events of that announcement; `at`, Unix milliseconds; `event`, JSON.
  * - `announced:ID`: the journal's history and the number of the announcement of that id, for a day.
  *
  * The script that appends the announcement writes its events, so no event is lost between the two. How a reader could miss
@@ -70,13 +70,13 @@ for i, of in ipairs(given.events) do
   number = number or 0
   for _, event in ipairs(of[2]) do
     number = number + 1
-    redis.call('XADD', stream, id(number), 'sequence', announcement, 'at', at, 'event', event)
+    redis.call('XADD', stream, id(number), 'sequence', announcement, 'order', event[1], 'at', at, 'event', event[2])
   end
   redis.call('HSET', KEYS[3], workspace, string.format('%.0f', number))
   redis.call('XTRIM', stream, 'MAXLEN', ${MAX_EVENTS})
   for _ = 1, ${TRIMMED_AT_ONCE} do
     local oldest = redis.call('XRANGE', stream, '-', '+', 'COUNT', 1)[1]
-    if not oldest or tonumber(oldest[2][4]) >= nowMs - given.keepMs then break end
+    if not oldest or tonumber(oldest[2][6]) >= nowMs - given.keepMs then break end
     redis.call('XDEL', stream, oldest[1])
   end
   redis.call('PEXPIRE', stream, string.format('%.0f', given.keepMs))
@@ -113,7 +113,7 @@ local given = cjson.decode(ARGV[2])
 if given.word ~= '' and given.word ~= feedWord then return position(false) end
 local settled = tonumber(redis.call('HGET', KEYS[3], 'settled') or 0)
 local function isVisible(entry)
-  return tonumber(entry[2][2]) <= settled or tonumber(entry[2][4]) <= nowMs - ${VISIBLE_AFTER_MS}
+  return tonumber(entry[2][2]) <= settled or tonumber(entry[2][6]) <= nowMs - ${VISIBLE_AFTER_MS}
 end
 local lasts = redis.call('HMGET', KEYS[3], unpack(given.workspaces))
 local numbers = {}
@@ -152,20 +152,22 @@ local function headOf(head)
   local entry = head.entries[head.next]
   return entry and isVisible(entry) and entry or nil
 end
+local function isBefore(entry, other)
+  local sequence, of = tonumber(entry[2][2]), tonumber(other[2][2])
+  return sequence < of or sequence == of and tonumber(entry[2][4]) < tonumber(other[2][4])
+end
 local function oldestHead()
   local found, foundEntry
   for _, head in ipairs(heads) do
     local entry = headOf(head)
-    if entry and (not found or tonumber(entry[2][2]) < tonumber(foundEntry[2][2])) then
-      found, foundEntry = head, entry
-    end
+    if entry and (not found or isBefore(entry, foundEntry)) then found, foundEntry = head, entry end
   end
   return found, foundEntry
 end
 local events = {}
 local head, entry = oldestHead()
 while head and #events < given.limit do
-  table.insert(events, {entry[2][4], entry[2][6]})
+  table.insert(events, {entry[2][6], entry[2][8]})
   numbers[head.at] = numberOf(entry)
   head.next = head.next + 1
   head, entry = oldestHead()
@@ -211,7 +213,7 @@ export class RedisFeed implements ChangeFeed {
       keepMs,
       events: added.map(([workspace, ofWorkspace]) => [
         workspace,
-        ofWorkspace.map((one) => JSON.stringify([one.id, one.kind, one.change])),
+        ofWorkspace.map(({ order, ...one }) => [order, JSON.stringify([one.id, one.kind, one.change])]),
       ]),
     };
     const keys = [FEED_KEY, announcementKey(id ?? ''), ...added.map(([workspace]) => feedOfKey(workspace))];

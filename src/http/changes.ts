@@ -35,7 +35,7 @@ const changeSchema = z
     kind: z.enum(EVENT_KINDS).meta({ description: 'What has changed: the call itself, or one of its parts.' }),
     change: z.enum(EVENT_CHANGES).meta({
       description:
-        'A deletion is one event of the call. A call that moves to another workspace is deleted in the one and created in the other.',
+        'A deletion is one event of the call. A call that moves to another workspace is deleted in the one and then created in the other.',
     }),
     at: timestampSchema,
   })

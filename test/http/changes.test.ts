@@ -155,6 +155,18 @@ describe('the feed', () => {
     expect(textsOf(await read(`?after=${narrowed.cursor}`, both))).toEqual([all[1]]);
   });
 
+  test.each([
+    { from: WORKSPACE_A, to: WORKSPACE_B },
+    { from: WORKSPACE_B, to: WORKSPACE_A },
+  ])('has a record that moved from $from to $to as deleted and then created, for one who sees both', async (move) => {
+    const both = await gateway.issueKey({ workspaceIds: [WORKSPACE_A, WORKSPACE_B] });
+    const { cursor } = await read('', both);
+    await announce({ evaluation: 'ev_1', workspace: move.to, previousWorkspace: move.from });
+    const first = await read(`?after=${cursor}&limit=1`, both);
+    expect(textsOf(first)).toEqual(['ev_1 call deleted']);
+    expect(textsOf(await read(`?after=${first.cursor}`, both))[0]).toBe('ev_1 call created');
+  });
+
   test('refuses with `cursor_invalid` what no answer has given', async () => {
     const text = 'The query parameter after must be the cursor of an earlier answer. To begin, leave it out.';
     const unnumbered = Buffer.from('["feed","set","-"]').toString('base64url');

@@ -63,6 +63,24 @@ describe('an announcement at one gateway', () => {
     });
   });
 
+  test.each([
+    { from: WORKSPACE_A, to: WORKSPACE_B },
+    { from: WORKSPACE_B, to: WORKSPACE_A },
+  ])('of a move from $from to $to is a deletion and then a creation', async (move) => {
+    const both = await a.issueKey({ workspaceIds: [WORKSPACE_A, WORKSPACE_B] });
+    const placeSchema = z.object({ changes: z.array(z.object({ change: z.string() })), cursor: z.string() });
+    const readBoth = async (query: string) => placeSchema.parse((await get(query, b, both)).json);
+    const { cursor } = await readBoth('');
+    const moved = { evaluation: 'ev_1', workspace: move.to, previousWorkspace: move.from };
+    const deleted = { evaluation: 'ev_2', workspace: move.to, deleted: true };
+    expect((await a.admin('POST', '/api/changes', { changes: [moved, deleted] })).status).toBe(200);
+    const { changes } = await readBoth(`?after=${cursor}`);
+    expect(changes.map(({ change }) => change)).toEqual(['deleted', 'created', 'created', 'created', 'deleted']);
+    const first = await readBoth(`?after=${cursor}&limit=1`);
+    expect(first.changes).toMatchObject([{ change: 'deleted' }]);
+    expect((await readBoth(`?after=${first.cursor}&limit=1`)).changes).toMatchObject([{ change: 'created' }]);
+  });
+
   test('is made once, whichever gateway it comes to again', async () => {
     const { cursor } = await read();
     expect((await announce(['ev_1'], 'msg_1')).json).toMatchObject({ repeated: false });

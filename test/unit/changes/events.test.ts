@@ -44,6 +44,16 @@ describe('the events of a change', () => {
     });
   });
 
+  test('have one order, whatever their workspaces', () => {
+    const all = [...eventsOf([change({ previousWorkspace: 'b', kinds: ['evaluation'] }), change({ isDeleted: true })])];
+    const ordered = all.flatMap(([workspace, of]) => of.map(({ order, ...one }) => ({ order, workspace, ...one })));
+    expect(
+      ordered
+        .toSorted((one, other) => one.order - other.order)
+        .map((one) => `${one.workspace} ${one.kind} ${one.change}`),
+    ).toEqual(['b call deleted', 'a call created', 'a transcript created', 'a scorecard created', 'a call deleted']);
+  });
+
   test('come in the order of their last announcement, each once', () => {
     const scorecard = change({ kinds: ['scorecard'] });
     const other = change({ tag: 'evaluation:ev_2', kinds: ['evaluation'] });
