@@ -63,7 +63,11 @@ export function toCall(record: EvaluationRecord): z.output<typeof callSchema> {
 }
 
 /** A page of calls, counted from 1 (Q6: past the end it is empty, with the true counts). */
-export function toCallsPage(list: EvaluationPage, page: number, pageSize: number): z.output<typeof callsPageSchema> {
+export function toCallsPage(
+  list: Pick<EvaluationPage, 'items' | 'total'>,
+  page: number,
+  pageSize: number,
+): z.output<typeof callsPageSchema> {
   return {
     calls: list.items.map(toCall),
     pagination: {

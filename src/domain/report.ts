@@ -105,6 +105,9 @@ function toShare(link: NonNullable<EvaluationRecord['shareLink']>): NonNullable<
 }
 
 /** A page of reports, counted from 1, without records that have none; `total_count` is the store's, also past the end. */
-export function toReportsPage(list: EvaluationPage, page: number): z.output<typeof reportsPageSchema> {
+export function toReportsPage(
+  list: Pick<EvaluationPage, 'items' | 'total'>,
+  page: number,
+): z.output<typeof reportsPageSchema> {
   return { reports: list.items.filter(hasReport).map(toReport), page, total_count: list.total };
 }

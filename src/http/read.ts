@@ -178,7 +178,7 @@ export function walkRequest(
  * as for `renderedPage`.
  */
 export function walkedPage(
-  toPublic: (list: EvaluationPage, page: number, pageSize: number) => object,
+  toPublic: (list: Pick<EvaluationPage, 'items' | 'total'>, page: number, pageSize: number) => object,
   parameters: (query: ListQuery) => Readonly<Record<string, string | number | null>>,
 ) {
   return async (
@@ -193,7 +193,7 @@ export function walkedPage(
     const query = parameters({ ...params, limit: pageSize });
     const links = walkLinks(next === null ? null : writeCursor(next), query);
     const headers = omitted === 0 ? links : { ...links, 'X-Records-Omitted': String(omitted) };
-    return new Representation(toPublic({ items, total, omitted }, page, pageSize), headers);
+    return new Representation(toPublic({ items, total }, page, pageSize), headers);
   };
 }
 

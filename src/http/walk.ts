@@ -7,6 +7,9 @@
  * without a gap. Neighbouring windows share one record, so that each continues the one before. They begin at the same offsets
  * for all readers of a list, who therefore share its copies.
  *
+ * A record that is left out (S4: it is malformed) has no place that could be trusted. If a window ends with such records, the
+ * next one continues it if its first record is among them, or among the others of that window, by its id.
+ *
  * How it fails: windows of different moments may not meet, if many records were added or removed in between. Then one more
  * window across the seam is read; then windows that begin at other offsets, of which there are no copies from other moments; and
  * after three attempts the read fails: a page never has a gap.
@@ -87,11 +90,12 @@ interface Found {
 export async function walk(place: Place | null, size: number, readWindow: ReadWindow): Promise<WalkedPage> {
   let found = place === null ? { offset: 0, window: await readWindow(0), at: 0 } : await find(place, readWindow);
   const { total } = found.window;
-  const offset = found.offset + found.at;
-  const items: EvaluationRecord[] = [];
   let { omitted } = found.window;
+  let offset = 0;
+  const items: EvaluationRecord[] = [];
   for (;;) {
     const taken = found.window.items.slice(found.at, found.at + size - items.length);
+    if (items.length === 0) offset = found.offset + found.at;
     items.push(...taken);
     const behind = found.offset + found.at + taken.length;
     const isWindowRead = found.at + taken.length >= found.window.items.length;
@@ -99,9 +103,7 @@ export async function walk(place: Place | null, size: number, readWindow: ReadWi
     const last = items.at(-1) ?? place;
     const next = last === null ? null : placeBehind(last, isWindowRead ? found.offset + WINDOW_SIZE : behind);
     if (isEnd || items.length === size) return { items, offset, total, omitted, next: isEnd ? null : next };
-    const following = found.offset + STRIDE;
-    found =
-      next === null ? { offset: following, window: await readWindow(following), at: 0 } : await find(next, readWindow);
+    found = await follow(found, next, readWindow);
     omitted += found.window.omitted;
   }
 }
@@ -109,6 +111,33 @@ export async function walk(place: Place | null, size: number, readWindow: ReadWi
 function placeBehind(record: Place | EvaluationRecord, offset: number): Place {
   const id = 'id' in record ? record.id : record['_id'];
   return { createdAtMs: record.createdAtMs, id, offset };
+}
+
+/** The window behind one that was read to its end. `place`: behind its last record that is served; null if there was none yet. */
+async function follow(read: Found, place: Place | null, readWindow: ReadWindow): Promise<Found> {
+  const offset = read.offset + STRIDE;
+  if (endsWithOmitted(read.window)) return cross(read, place, readWindow);
+  return place === null ? { offset, window: await readWindow(offset), at: 0 } : find(place, readWindow);
+}
+
+/** Whether the last record that the store sent is left out. */
+function endsWithOmitted({ items, sentIds }: EvaluationPage): boolean {
+  return sentIds.length > 0 && sentIds.at(-1) !== items.at(-1)?.['_id'];
+}
+
+/** The window behind one whose last records are left out: it begins with a record of that window. */
+async function cross({ offset, window }: Found, place: Place | null, readWindow: ReadWindow): Promise<Found> {
+  for (const step of [STRIDE, WINDOW_SIZE / 2]) {
+    const following = await readWindow(offset + step);
+    const [first = null] = following.sentIds;
+    if (first === null || !window.sentIds.includes(first)) continue;
+    return { offset: offset + step, window: following, at: place === null ? 0 : indexBehind(following, place) };
+  }
+  throw changesTooFast();
+}
+
+function changesTooFast(): Error {
+  return garbled('the list changes faster than it can be read');
 }
 
 /**
@@ -120,7 +149,7 @@ async function find(place: Place, readWindow: ReadWindow): Promise<Found> {
     const found = await search(place, SHIFT * attempt, readWindow);
     if (found !== null) return found;
   }
-  throw garbled('the list changes faster than it can be read');
+  throw changesTooFast();
 }
 
 /** Null if windows of different moments do not meet at the place. `shift`: by so much earlier than at a stride windows begin. */
@@ -129,14 +158,20 @@ async function search(place: Place, shift: number, readWindow: ReadWindow): Prom
   let number = firstOffset(place) / STRIDE;
   let low = 0;
   let high = Infinity;
+  /** The window before `low`, whose records are all before the place. */
+  let early: Found | null = null;
   for (let calls = 1; ; calls++) {
     const window = await readWindow(offsetOf(number));
     const lastNumber = Math.max(0, Math.ceil((window.total + shift - WINDOW_SIZE) / STRIDE));
     const at = indexBehind(window, place);
     if (at === 0 && number > 0) high = number - 1;
     else if (at < window.items.length || number >= lastNumber) return { offset: offsetOf(number), window, at };
-    else low = number + 1;
+    else {
+      early = { offset: offsetOf(number), window, at };
+      low = number + 1;
+    }
     high = Math.min(high, lastNumber);
+    if (low > high && early !== null && endsWithOmitted(early.window)) return early;
     if (low > high) return meet(place, offsetOf(low), readWindow);
     const neighbour = at === 0 ? high : low;
     const allowed = Math.ceil(Math.log2(Math.max(1, window.total / WINDOW_SIZE))) + 1;

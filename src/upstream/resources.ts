@@ -144,8 +144,11 @@ const AS_OBJECTS = 2;
 const pageSchema = z.object({ items: z.custom<readonly unknown[]>(Array.isArray), total: z.int().nonnegative() });
 const validateEvaluation = validatorOf(evaluationSchema);
 
-/** A page as it was parsed. `omitted` is missing in pages of older releases. */
-const parsedPageSchema = pageSchema.extend({ omitted: z.int().nonnegative().default(0) });
+/** A page as it was parsed. `omitted` and `sentIds` are missing in pages of older releases. */
+const parsedPageSchema = pageSchema.extend({
+  omitted: z.int().nonnegative().default(0),
+  sentIds: z.array(z.string().nullable()).default([]),
+});
 
 /** One page is one answer. One faulty record costs itself, never the page; a foreign one costs the page. */
 const list: CachedResource<ListQuery, EvaluationPage> = {
@@ -355,7 +358,8 @@ async function parseList(
     }
   }
   onListed({ records: sent.length, leftOut });
-  return { items: [...kept.values()].toSorted(newestFirst), omitted: sent.length - kept.size, total };
+  const whole = [...kept.values()].toSorted(newestFirst);
+  return { items: whole, omitted: sent.length - kept.size, sentIds: sent.map(idOf), total };
 }
 
 /** A page as it was parsed: one faulty record is the page's fault. */

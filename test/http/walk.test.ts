@@ -79,6 +79,28 @@ describe('a walk', () => {
     expect(seen.filter((id) => !ids.includes(id))).toEqual([]);
   });
 
+  test('passes by records that are damaged, however many follow one another', async () => {
+    const subject = newSubject();
+    const ids = addCalls(subject, 'c', 700);
+    const damaged = new Set(ids.slice(150, 500));
+    for (const id of damaged) {
+      const { title: _, ...others } = z.looseObject({}).parse(gateway.store.evaluations.get(id));
+      gateway.store.evaluations.set(id, others);
+    }
+    const { ask } = await readerOf(gateway, LIST_CALLS, { subject });
+    const seen: string[] = [];
+    let omitted = 0;
+    for (let query: string | null = '?after=&pageSize=100'; query !== null;) {
+      const reply: Reply = await ask({ query });
+      expect(reply.status).toBe(200);
+      omitted += Number(reply.headers['x-records-omitted'] ?? 0);
+      seen.push(...idsOf(reply));
+      query = linkOf(reply, 'next');
+    }
+    expect(seen).toEqual(ids.toReversed().filter((id) => !damaged.has(id)));
+    expect(omitted).toBeGreaterThanOrEqual(damaged.size);
+  });
+
   test('costs the store one list call for 99 calls, and none while copies are fresh', async () => {
     const cached = await startTestGateway();
     const subject = newSubject();

@@ -66,7 +66,7 @@ test('a transcript and a rubric are tagged with what they belong to', () => {
 test('a list is tagged with its workspaces, the scorecard it is filtered by, and those that it shows', () => {
   const query = { workspaceIds: [WORKSPACE_A, WORKSPACE_B], search: null, scorecardId: 'sc_9', offset: 0, limit: 50 };
   const items = [anEvaluation(), anEvaluation({ scorecardRef: { id: null, name: 'None' } }), anEvaluation()];
-  expect(tagsOf(cacheRequest(RESOURCES.list, query), found({ items, omitted: 0, total: 3 }))).toEqual([
+  expect(tagsOf(cacheRequest(RESOURCES.list, query), found({ items, omitted: 0, sentIds: [], total: 3 }))).toEqual([
     'all',
     'class:list',
     `workspace:${WORKSPACE_A}`,

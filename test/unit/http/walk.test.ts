@@ -11,11 +11,18 @@ class ChangingList {
   reads = 0;
   readonly #list: EvaluationRecord[];
   readonly #copies = new Map<number, EvaluationPage>();
+  readonly #isDamaged: (number: number) => boolean;
   #newest = 0;
 
-  constructor(count: number) {
+  /** `isDamaged`: which records are left out of the windows, by their number. */
+  constructor(count: number, isDamaged: (number: number) => boolean = () => false) {
+    this.#isDamaged = isDamaged;
     this.#list = Array.from({ length: count }, () => this.#made()).toReversed();
-    for (const { _id: id } of this.#list) this.ids.add(id);
+    for (const record of this.#list) if (!this.#isLeftOut(record)) this.ids.add(record['_id']);
+  }
+
+  #isLeftOut({ _id: id }: EvaluationRecord): boolean {
+    return this.#isDamaged(Number(id.slice(3)));
   }
 
   addAbove(): void {
@@ -36,8 +43,10 @@ class ChangingList {
 
   window(offset: number): EvaluationPage {
     this.reads += 1;
-    const items = this.#list.slice(offset, offset + WINDOW_SIZE);
-    return { items, total: this.#list.length, omitted: 0 };
+    const sent = this.#list.slice(offset, offset + WINDOW_SIZE);
+    const items = sent.filter((record) => !this.#isLeftOut(record));
+    const sentIds = sent.map((record) => record['_id']);
+    return { items, total: this.#list.length, omitted: sent.length - items.length, sentIds };
   }
 
   /** The copy of an earlier read, if there is one. */
@@ -90,6 +99,37 @@ test('each record that stays comes once, in order, whatever is added above or re
       expect(missed).toEqual([]);
     }),
     { examples: [WINDOWS_APART] },
+  );
+});
+
+/** From which number on so many records are damaged. */
+const damages = fc.array(fc.record({ from: fc.nat(900), count: fc.nat(350) }), { maxLength: 4 });
+
+test('records that are left out, however many follow one another, stand in the way of none', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.nat(900),
+      fc.integer({ min: 1, max: 100 }),
+      damages,
+      changes,
+      async (count, size, runs, steps) => {
+        const list = new ChangingList(count, (number) =>
+          runs.some((run) => number >= run.from && number < run.from + run.count),
+        );
+        const seen: string[] = [];
+        let place: Place | null = null;
+        for (let step = 0; step === 0 || place !== null; step += 1) {
+          const { added = 0 } = steps[step] ?? {};
+          for (let number = 0; number < added; number += 1) list.addAbove();
+          const page = await walk(place, size, async (offset) => list.window(offset));
+          expect(page.next === null || page.items.length === size).toBe(true);
+          seen.push(...page.items.map((item) => item['_id']));
+          place = page.next;
+        }
+        expect(seen).toEqual([...new Set(seen)].toSorted().toReversed());
+        expect([...list.ids].filter((id) => !seen.includes(id))).toEqual([]);
+      },
+    ),
   );
 });
 
