@@ -2,12 +2,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
+import { createServer, get } from 'node:http';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { runCli } from '../support/cli.ts';
 import { type Folder, openFolder } from '../support/files.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { listenOnLoopback } from '../support/loopback.ts';
 import { forTest } from '../support/opened.ts';
 import { PROGRAM } from '../support/process.ts';
 import { SeededRandom } from '../support/random.ts';
@@ -159,6 +161,50 @@ test('it waits as long as the limit of the key says', async () => {
   gateway.clock.advance(1001);
   expect((await running).status).toBe(0);
   expect(scoresInCopy()).toEqual(scoresInStore());
+});
+
+/** Stands before the gateway, and answers one request by itself. */
+async function startProxy(status: number, body: string) {
+  let own = { path: '', onAnswer: (): void => {} };
+  const server = createServer((request, response) => {
+    if (request.url === own.path) {
+      own.onAnswer();
+      own = { path: '', onAnswer: () => {} };
+      response.writeHead(status, { 'content-type': 'text/html' }).end(body);
+      return;
+    }
+    get(new URL(request.url ?? '', gateway.publicUrl), { headers: request.headers }, (found) => {
+      response.writeHead(found.statusCode ?? 500, found.headers);
+      found.pipe(response);
+    });
+  });
+  const { url } = await forTest(listenOnLoopback(server));
+  return {
+    url,
+    answerAt: (path: string, onAnswer = (): void => {}): void => {
+      own = { path, onAnswer };
+    },
+  };
+}
+
+test.each([
+  { status: 404, body: 'default backend - 404' },
+  { status: 200, body: '<html>Back soon</html>' },
+])("a proxy's own $status says nothing about a record", async ({ status, body }) => {
+  putMany(3);
+  const proxy = await startProxy(status, body);
+  const syncBehind = () =>
+    runCli(['sync', folder.path, '--url', proxy.url, '--once', '--json'], { env: { EVALGATE_API_KEY: key } });
+  expect((await syncBehind()).status).toBe(0);
+  gateway.store.evaluations.delete('ev_0');
+  gateway.clock.advance(2 * DAY_MS);
+  // Asked again, the gateway has it.
+  proxy.answerAt('/v2/calls/ev_0', () => put('ev_0', 1_700_000_000_000, 77));
+  expect(JSON.parse((await syncBehind()).stdout)).toMatchObject({ written: 1, deleted: 0 });
+  expect(scoresInCopy().get('ev_0')).toBe(77);
+  proxy.answerAt('/v2/key');
+  const { status: exit, stderr } = await syncBehind();
+  expect([exit, stderr]).toEqual([1, expect.stringContaining('Is --url the address of an evalgate gateway?')]);
 });
 
 describe('it says what to do', () => {

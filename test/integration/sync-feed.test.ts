@@ -30,6 +30,7 @@ async function start(env: Readonly<Record<string, string>> = {}): Promise<void> 
   gateway = await forTest(startTestGateway({ env: { ...ANNOUNCED, ...env } }));
   key = await gateway.issueKey({ scopes: ['calls.read'], perMinute: PLENTY, perHour: PLENTY });
   folder = await forTest(openFolder());
+  parts = ['--parts', 'transcript'];
 }
 beforeEach(() => start());
 
@@ -56,7 +57,8 @@ async function announce(...changes: readonly object[]): Promise<void> {
   expect(reply.status).toBe(200);
 }
 
-const argsOf = (): string[] => ['sync', folder.path, '--url', gateway.publicUrl, '--once', '--parts', 'transcript'];
+let parts = ['--parts', 'transcript'];
+const argsOf = (): string[] => ['sync', folder.path, '--url', gateway.publicUrl, '--once', ...parts];
 const sync = async () => {
   const before = { list: gateway.store.calls('list'), all: gateway.store.calls() };
   const { status, stdout, stderr } = await runCli([...argsOf(), '--json'], { env: { EVALGATE_API_KEY: key } });
@@ -119,6 +121,79 @@ test('reads all once if its place has expired, and goes on by the feed', async (
   expect(await sync()).toMatchObject({ written: 2, lists: 1 });
   expect(copied()).toEqual(stored());
   expect(await sync()).toMatchObject({ written: 0, calls: 0 });
+});
+
+/** A change of the transcript that shows nowhere else. */
+const putTranscript = (id: string, body: string): void =>
+  gateway.store.put({ transcripts: [aTranscript({ evaluationId: id, workspaceId: WORKSPACE_A, body })] });
+
+test('reads all parts anew if its place has expired: one may have changed while its call did not', async () => {
+  putMany(3);
+  await sync();
+  putTranscript('ev_1', 'Ada: Other words.');
+  await announce({ evaluation: 'ev_1', kinds: ['transcript'] });
+  gateway.clock.advance(7 * 86_400_000 + 1);
+  await announce({ evaluation: 'ev_2', kinds: ['evaluation'] });
+  expect(await sync()).toMatchObject({ written: 0, parts: 3 });
+  expect(copied()).toEqual(stored());
+});
+
+test('ended in its first walk, it also reads what has changed before it goes on', async () => {
+  putMany(40);
+  const child = spawn(process.execPath, [PROGRAM, ...argsOf()], {
+    env: { ...process.env, EVALGATE_API_KEY: key },
+    stdio: 'ignore',
+  });
+  const ended = once(child, 'exit');
+  await gateway.store.waitForCalls(20);
+  child.kill('SIGKILL');
+  await ended;
+  const before = contentOf('transcripts.jsonl');
+  expect(before.size).toBeGreaterThan(5);
+  for (const id of before.keys()) {
+    putTranscript(id, 'Ada: Other words.');
+    await announce({ evaluation: id, kinds: ['transcript'] });
+  }
+  await sync();
+  expect(copied()).toEqual(stored());
+});
+
+test('an old copy, which the store could not renew, is asked for again', async () => {
+  putMany(3);
+  await sync();
+  put('ev_1', 99);
+  const mend = gateway.store.fail(500);
+  await announce({ evaluation: 'ev_1' });
+  expect(await sync()).toMatchObject({ written: 0, unreadable: 2 });
+  mend();
+  gateway.clock.advance(60_000);
+  expect(await sync()).toMatchObject({ written: 1, parts: 1, unreadable: 0 });
+  expect(copied()).toEqual(stored());
+  expect(await sync()).toMatchObject({ calls: 0 });
+});
+
+test('a record that is damaged is asked for again, also one that is not in the copy yet', async () => {
+  putMany(3);
+  await sync();
+  for (const id of ['ev_1', 'ev_50']) {
+    gateway.store.evaluations.set(id, { _id: id, workspaceId: WORKSPACE_A });
+    await announce({ evaluation: id, kinds: ['evaluation'] });
+  }
+  expect(await sync()).toMatchObject({ unreadable: 2 });
+  gateway.clock.advance(60_000);
+  put('ev_1', 77);
+  remove('ev_50');
+  expect(await sync()).toMatchObject({ written: 1, unreadable: 0 });
+  expect(copied().scores).toEqual(stored().scores);
+});
+
+test('parts that are wanted later are read', async () => {
+  putMany(5);
+  parts = [];
+  await sync();
+  parts = ['--parts', 'transcript'];
+  expect(await sync()).toMatchObject({ written: 0, parts: 5, lists: 0 });
+  expect(copied()).toEqual(stored());
 });
 
 test('reads all once after Redis was emptied', async () => {

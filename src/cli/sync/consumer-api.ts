@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { CliError } from '../command.ts';
+import { CliError, parseJson } from '../command.ts';
 
 /** After failures without `Retry-After`: twice as long each time, at most a minute. */
 const FIRST_DELAY_MS = 500;
@@ -14,15 +14,18 @@ const MAX_TRIES = 16;
 
 const errorSchema = z.object({ error: z.object({ message: z.string() }) });
 const nextLink = /<([^>]*)>; rel="next"/;
+const OLD = /;\s*detail=changed\b/;
 
 export interface Found {
   readonly kind: 'found';
   readonly body: unknown;
   /** The address of the next page; null on the last one. */
   readonly next: string | null;
+  /** Whether it is known to be from before a change, which the store could not be asked about. */
+  readonly isOld: boolean;
 }
 
-/** `absent`: 404. `refused`: a 400 whose code the caller knows what to do about. `unreadable`: the store's record is damaged. */
+/** `absent`: there is none. `refused`: a 400 whose code the caller knows what to do about. `unreadable`: the store's record is damaged. */
 export type Reply =
   | Found
   | { readonly kind: 'absent' | 'unreadable' }
@@ -82,9 +85,15 @@ export class ConsumerApi {
       if (!this.#hasAnswered) throw new CliError(`${reason}. Check --url, and whether the gateway runs.`);
       return { reason, delayMs: null, isForAll: false };
     }
-    this.#hasAnswered = true;
+    const reply = replyOf(address, response, text);
+    // A proxy answers as it likes while there is no gateway behind it.
+    const isForeign = 'isForeign' in reply && reply.isForeign;
+    if (isForeign && !this.#hasAnswered) {
+      throw new CliError(`${reply.reason} Is --url the address of an evalgate gateway?`);
+    }
+    this.#hasAnswered ||= !isForeign;
     this.#noteLimits(response.headers);
-    return replyOf(address, response, text);
+    return reply;
   }
 
   #noteLimits(headers: Headers): void {
@@ -102,19 +111,28 @@ interface Retry {
   readonly delayMs: number | null;
   /** Whether every request has to wait: the key's limit is used up. */
   readonly isForAll: boolean;
+  /** Whether something else than a gateway has answered: its 404 has a code, and its 200 is JSON. */
+  readonly isForeign?: boolean;
 }
 
 function replyOf(address: URL, { status, headers }: Response, text: string): Reply | Retry {
-  const code = headers.get('X-Error-Code') ?? '';
+  const code = headers.get('X-Error-Code');
   const said = `${address.pathname} answered ${status}: ${messageOf(text)}`;
-  if (status === 200) return { kind: 'found', body: JSON.parse(text), next: nextOf(headers, address) };
-  if (status === 404) return { kind: code === 'path_unknown' ? 'refused' : 'absent', code };
-  if (status === 400 && code.startsWith('cursor_')) return { kind: 'refused', code };
-  if (status === 500 && code === 'record_malformed') return { kind: 'unreadable' };
-  if (status !== 429 && status < 500)
+  const body = status === 200 ? parseJson(text) : undefined;
+  if (body !== undefined) {
+    const isOld = OLD.test(headers.get('Cache-Status') ?? '');
+    return { kind: 'found', body, next: nextOf(headers, address), isOld };
+  }
+  if (code === 'not_found') return { kind: 'absent' };
+  if (code === 'path_unknown' || code?.startsWith('cursor_') === true) return { kind: 'refused', code };
+  if (code === 'record_malformed') return { kind: 'unreadable' };
+  // A proxy's page says nothing about a record.
+  const isForeign = code === null && (status === 200 || status === 404);
+  if (!isForeign && status !== 429 && status < 500)
     throw new CliError(`${said} Check the key and its scopes (GET /v2/key shows them).`);
   const seconds = Number(headers.get('Retry-After') ?? Number.NaN);
-  return { reason: said, delayMs: Number.isNaN(seconds) ? null : seconds * 1000, isForAll: status === 429 };
+  const delayMs = Number.isNaN(seconds) ? null : seconds * 1000;
+  return { reason: said, delayMs, isForAll: status === 429, isForeign };
 }
 
 function nextOf(headers: Headers, address: URL): string | null {

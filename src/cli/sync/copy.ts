@@ -1,7 +1,9 @@
 /**
- * The copy on disk: the calls, their parts, for which version of its call each part was read, and where to go on. Everything is
- * written in an order that a kill at any moment leaves whole: a part before the note that it is there, and a change before
- * the place in the feed that follows it.
+ * The copy on disk: the calls, their parts, notes, and where to go on. Everything is written in an order that a kill at any
+ * moment leaves whole: a part before the note that it is there, and a change before the place in the feed that follows it.
+ *
+ * Notes say for which version of its call each part was read; a part without a note is owed. A call is owed if it has one. What
+ * is owed could not be read as it is now, and is asked for again.
  */
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +17,10 @@ const stateSchema = z.strictObject({
   url: z.string(),
   /** The place in the feed of changes; null if there is none, or all calls have to be read first. */
   cursor: z.string().nullable(),
+  /** The place that was taken before the walk that is under way; null if none is, or there is no feed. */
+  from: z.string().nullable().default(null),
 });
+type State = z.output<typeof stateSchema>;
 
 /** Kept with a part: for which version of the call it was read, or that it was not ready then. */
 interface PartNote extends Line {
@@ -23,24 +28,37 @@ interface PartNote extends Line {
   readonly isAbsent?: true;
 }
 
+/** What is to be asked for again. */
+export interface Owed {
+  readonly id: string;
+  readonly kind: Part | 'call';
+}
+
+const KINDS = [...PARTS, 'call'] as const;
+
 export class LocalCopy {
   readonly calls: LineFile;
   readonly #parts: ReadonlyMap<Part, LineFile>;
-  /** By `part:id`. */
+  /** By `part:id`, and `call:id`. */
   readonly #notes: LineFile;
+  /** By the same names. */
+  readonly #owed: Map<string, Owed>;
   readonly #statePath: string;
-  #state: z.output<typeof stateSchema>;
+  #state: State;
 
   private constructor(
     folder: string,
     files: { calls: LineFile; notes: LineFile; parts: ReadonlyMap<Part, LineFile> },
-    state: z.output<typeof stateSchema>,
+    state: State,
   ) {
     this.calls = files.calls;
     this.#parts = files.parts;
     this.#notes = files.notes;
     this.#statePath = statePathOf(folder);
     this.#state = state;
+    const ids = new Set([...this.calls.ids, ...this.#notes.ids.map((note) => note.slice(note.indexOf(':') + 1))]);
+    const all = [...ids].flatMap((id) => KINDS.map((kind): Owed => ({ id, kind })));
+    this.#owed = new Map(all.filter((one) => this.#isOwed(one)).map((one) => [nameOf(one), one]));
   }
 
   /** Rejects with a CliError if the folder holds something else, or a copy of another API. */
@@ -63,15 +81,56 @@ export class LocalCopy {
   }
 
   set cursor(cursor: string | null) {
-    if (cursor === this.#state.cursor) return;
-    this.#state = { ...this.#state, cursor };
+    this.#change({ cursor, from: null });
+  }
+
+  get from(): string | null {
+    return this.#state.from;
+  }
+
+  /** Begins a walk at a new place in the feed. Parts that were read before it may have changed unseen: they are owed. */
+  beginAt(from: string): void {
+    for (const note of this.#notes.ids) if (!note.startsWith('call:')) this.#notes.delete(note);
+    this.#change({ cursor: null, from });
+  }
+
+  #change(change: Pick<State, 'cursor' | 'from'>): void {
+    if (change.cursor === this.#state.cursor && change.from === this.#state.from) return;
+    this.#state = { ...this.#state, ...change };
     replaceFile(this.#statePath, `${JSON.stringify(this.#state)}\n`);
+  }
+
+  get owed(): readonly Owed[] {
+    return [...this.#owed.values()];
+  }
+
+  owe(owed: Owed): void {
+    if (owed.kind === 'call') this.#notes.put({ id: nameOf(owed) });
+    else this.#notes.delete(nameOf(owed));
+    this.#owed.set(nameOf(owed), owed);
+  }
+
+  #isOwed({ id, kind }: Owed): boolean {
+    const isNoted = this.#notes.has(nameOf({ id, kind }));
+    return kind === 'call' ? isNoted : !isNoted && this.#parts.has(kind) && this.calls.has(id);
+  }
+
+  /** `isOld`: it is from before a change, and owed. */
+  putCall(call: Line, isOld: boolean): boolean {
+    const isChanged = this.calls.put(call);
+    const owed = { id: call.id, kind: 'call' } as const;
+    if (isOld) this.owe(owed);
+    else {
+      this.#notes.delete(nameOf(owed));
+      this.#owed.delete(nameOf(owed));
+    }
+    return isChanged;
   }
 
   /** Whether the part was never looked for since the call became what it is now. */
   lacks(part: Part, id: string): boolean {
     const version = this.calls.digest(id);
-    const noted = this.#notes.digest(`${part}:${id}`);
+    const noted = this.#notes.digest(nameOf({ id, kind: part }));
     return (
       version !== null &&
       noted !== LineFile.digestOf(noteOf(part, id, version, false)) &&
@@ -79,27 +138,35 @@ export class LocalCopy {
     );
   }
 
-  /** `body`: null if the part is not there, or not yet. */
-  putPart(part: Part, id: string, body: object | null): void {
+  /** `body`: null if the part is not there, or not yet. `isOld`: it is from before a change, and owed. */
+  putPart(part: Part, id: string, body: object | null, isOld: boolean): void {
     const file = this.#parts.get(part);
     const version = this.calls.digest(id);
     if (file === undefined || version === null) return;
     if (body === null) file.delete(id);
     else file.put({ id, ...body });
-    this.#notes.put(noteOf(part, id, version, body === null));
+    if (isOld) this.owe({ id, kind: part });
+    else {
+      this.#notes.put(noteOf(part, id, version, body === null));
+      this.#owed.delete(nameOf({ id, kind: part }));
+    }
   }
 
   /** Whether the part was not ready when it was last looked for. */
   isAwaited(part: Part, id: string): boolean {
     const version = this.calls.digest(id);
     return (
-      version !== null && this.#notes.digest(`${part}:${id}`) === LineFile.digestOf(noteOf(part, id, version, true))
+      version !== null &&
+      this.#notes.digest(nameOf({ id, kind: part })) === LineFile.digestOf(noteOf(part, id, version, true))
     );
   }
 
   delete(id: string): boolean {
     for (const file of this.#parts.values()) file.delete(id);
-    for (const part of PARTS) this.#notes.delete(`${part}:${id}`);
+    for (const kind of KINDS) {
+      this.#notes.delete(nameOf({ id, kind }));
+      this.#owed.delete(nameOf({ id, kind }));
+    }
     return this.calls.delete(id);
   }
 
@@ -108,18 +175,23 @@ export class LocalCopy {
   }
 }
 
+/** Names what is noted or owed. */
+function nameOf({ id, kind }: Owed): string {
+  return `${kind}:${id}`;
+}
+
 function noteOf(part: Part, id: string, of: string, isAbsent: boolean): PartNote {
-  return { id: `${part}:${id}`, of, ...(isAbsent && { isAbsent }) };
+  return { id: nameOf({ id, kind: part }), of, ...(isAbsent && { isAbsent }) };
 }
 
 function statePathOf(folder: string): string {
   return join(folder, 'state.json');
 }
 
-function readState(folder: string, url: string): z.output<typeof stateSchema> {
+function readState(folder: string, url: string): State {
   const path = statePathOf(folder);
   if (!existsSync(path)) {
-    const state = { version: 1 as const, url, cursor: null };
+    const state = { version: 1 as const, url, cursor: null, from: null };
     replaceFile(path, `${JSON.stringify(state)}\n`);
     return state;
   }

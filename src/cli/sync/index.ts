@@ -119,6 +119,7 @@ function leftText(requests: number, perSecond: number, limits: ConsumerApi['limi
 }
 
 function countsText({ written, deleted, parts, unreadable }: Counts): string {
-  const damaged = unreadable === 0 ? '' : `, ${countText(unreadable, 'record')} that the store has damaged`;
-  return `${countText(written, 'call')} written, ${deleted} deleted, ${countText(parts, 'part')} read${damaged}`;
+  const owed =
+    unreadable === 0 ? '' : `, ${countText(unreadable, 'record')} to be asked for again: the store could not give them`;
+  return `${countText(written, 'call')} written, ${deleted} deleted, ${countText(parts, 'part')} read${owed}`;
 }

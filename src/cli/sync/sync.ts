@@ -2,12 +2,15 @@
  * Brings a copy up to date and keeps it so: by the feed of changes if the gateway has one, else by reading all calls again.
  *
  * With a feed, the place in it is taken *before* all calls are read for the first time: changes during that walk are read again
- * after it, so none is missed. A feed that cannot go on (400 `cursor_expired`) costs one walk.
+ * after it, so none is missed, even if the walk is ended and goes on later. A feed that cannot go on (400 `cursor_expired`) costs
+ * one walk, and all parts: one may have changed while its call did not.
+ *
+ * What the store cannot give as it is now is owed: asked for again by each walk, and every minute while the feed is followed.
  */
 import { z } from 'zod';
 import { CliError } from '../command.ts';
 import type { ConsumerApi, Found, Reply } from './consumer-api.ts';
-import type { LocalCopy } from './copy.ts';
+import type { LocalCopy, Owed } from './copy.ts';
 import type { Part } from './options.ts';
 
 const callSchema = z.looseObject({ id: z.string() });
@@ -30,6 +33,9 @@ const PAGE_SIZE = 100;
 const EVENTS_PER_READ = 1000;
 /** How many calls or parts are read at a time. */
 const READERS = 4;
+const OWED_EVERY_MS = 60_000;
+/** The first walk is followed by the feed; if its place has expired meanwhile, by one more. */
+const MAX_WALKS = 2;
 
 /** The work done and the work left, for people. */
 export interface Progress {
@@ -47,19 +53,21 @@ export interface SyncOptions {
 }
 
 export interface Counts {
-  written: number;
-  deleted: number;
-  parts: number;
-  unreadable: number;
+  readonly written: number;
+  readonly deleted: number;
+  readonly parts: number;
+  /** Calls and parts that are owed. */
+  readonly unreadable: number;
 }
 
 export class Sync {
-  readonly counts: Counts = { written: 0, deleted: 0, parts: 0, unreadable: 0 };
+  readonly #done = { written: 0, deleted: 0, parts: 0 };
   /** Whether the store changes records without a word, so that the feed is not all. */
   isUnannounced = false;
   readonly #api: ConsumerApi;
   readonly #copy: LocalCopy;
   readonly #onProgress: (progress: Progress) => void;
+  #owedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor({ api, copy, onProgress }: SyncOptions) {
     this.#api = api;
@@ -67,19 +75,37 @@ export class Sync {
     this.#onProgress = onProgress;
   }
 
-  /** Brings the copy up to date once. Resolves with whether there is a feed, which costs little to ask again. */
-  async run(): Promise<boolean> {
-    if (this.#copy.cursor !== null && (await this.#follow())) return true;
-    this.#copy.cursor = null;
-    const start = await this.#readFeed(null);
-    await this.walk();
-    if (start === null) return false;
-    this.#copy.cursor = start.cursor;
-    return this.#follow();
+  get counts(): Counts {
+    return { ...this.#done, unreadable: this.#copy.owed.length };
   }
 
-  /** Reads all calls, and the parts of those that are new or have changed. A call that is not seen is asked for by itself. */
+  /** Brings the copy up to date once. Resolves with whether there is a feed, which costs little to ask again. */
+  async run(): Promise<boolean> {
+    const copy = this.#copy;
+    for (let walks = 0; ; walks += 1) {
+      if (copy.cursor !== null) {
+        const { owed } = copy;
+        if (await this.#follow()) {
+          await this.#readOwed(owed);
+          return true;
+        }
+        copy.cursor = null;
+      }
+      if (walks === MAX_WALKS) return false;
+      const start = copy.from === null ? await this.#readFeed(null) : null;
+      if (start !== null) copy.beginAt(start.cursor);
+      await this.walk();
+      if (copy.from === null) return false;
+      copy.cursor = copy.from;
+    }
+  }
+
+  /**
+   * Reads all calls, and the parts of those that are new or have changed, and what is owed. A call that is not seen is asked for by
+   * itself.
+   */
   async walk(): Promise<void> {
+    const owed = this.#copy.owed.filter(({ kind }) => kind === 'call').map(({ id }) => id);
     const seen = new Set<string>();
     let path: string | null = `/v2/calls?after=&pageSize=${PAGE_SIZE}`;
     while (path !== null) {
@@ -87,7 +113,8 @@ export class Sync {
       const { calls, pagination } = callsSchema.parse(page.body);
       for (const call of calls) {
         seen.add(call.id);
-        if (this.#copy.calls.put(call)) this.counts.written += 1;
+        // What a list shows of an owed call may be as old.
+        if (this.#copy.calls.put(call)) this.#done.written += 1;
       }
       path = page.next;
       const left = Math.max(0, pagination.total_count - seen.size);
@@ -95,7 +122,7 @@ export class Sync {
       this.#onProgress({ phase: 'calls', done: seen.size, total: seen.size + left, requestsLeft });
     }
     const unseen = this.#copy.calls.ids.filter((id) => !seen.has(id));
-    await each(unseen, (id) => this.#readCall(id));
+    await each([...new Set([...unseen, ...owed])], (id) => this.#readCall(id));
     const ids = this.#copy.calls.ids;
     await this.#readParts(
       ids.flatMap((id) =>
@@ -105,6 +132,16 @@ export class Sync {
       ),
       'parts',
     );
+    this.#owedAtMs = performance.now();
+  }
+
+  /** Asks again for what was owed before, and is still, unless that was done a short while ago. */
+  async #readOwed(before: readonly Owed[]): Promise<void> {
+    if (performance.now() - this.#owedAtMs < OWED_EVERY_MS) return;
+    const now = new Set(this.#copy.owed);
+    const still = before.filter((one) => now.has(one));
+    await each(still, ({ kind, id }) => (kind === 'call' ? this.#readCall(id) : this.#readPart(kind, id)));
+    this.#owedAtMs = performance.now();
   }
 
   /** Applies the feed from the copy's place to its end. False if it cannot go on from there. */
@@ -142,9 +179,12 @@ export class Sync {
 
   async #readCall(id: string): Promise<void> {
     const reply = await this.#api.get(`/v2/calls/${id}`);
-    if (reply.kind === 'unreadable') this.counts.unreadable += 1;
-    else if (reply.kind === 'absent') this.counts.deleted += Number(this.#copy.delete(id));
-    else if (this.#copy.calls.put(callBodySchema.parse(expectFound(reply, id).body).call)) this.counts.written += 1;
+    if (reply.kind === 'unreadable') this.#copy.owe({ id, kind: 'call' });
+    else if (reply.kind === 'absent') this.#done.deleted += Number(this.#copy.delete(id));
+    else {
+      const { body, isOld } = expectFound(reply, id);
+      if (this.#copy.putCall(callBodySchema.parse(body).call, isOld)) this.#done.written += 1;
+    }
   }
 
   async #readParts(
@@ -153,10 +193,14 @@ export class Sync {
   ): Promise<void> {
     let done = 0;
     await each(wanted, async ({ id, part }) => {
-      await (part === 'transcript' ? this.#readTranscript(id) : this.#readScorecard(id));
+      await this.#readPart(part, id);
       done += 1;
       this.#onProgress({ phase, done, total: wanted.length, requestsLeft: wanted.length - done });
     });
+  }
+
+  #readPart(part: Part, id: string): Promise<void> {
+    return part === 'transcript' ? this.#readTranscript(id) : this.#readScorecard(id);
   }
 
   async #readScorecard(id: string): Promise<void> {
@@ -169,6 +213,7 @@ export class Sync {
     const address = `/v2/calls/${id}/transcript?pageSize=200`;
     const segments = new Map<number, string>();
     let total: number | null = null;
+    let isOld = false;
     for (let page = 1; ; page += 1) {
       const reply = await this.#api.get(`${address}&page=${page}`);
       if (reply.kind !== 'found') return this.#putPart('transcript', id, reply, () => ({}));
@@ -177,29 +222,31 @@ export class Sync {
         // The transcript was renewed meanwhile.
         segments.clear();
         total = null;
+        isOld = false;
         page = 0;
         continue;
       }
       total = pagination.total_count;
+      isOld ||= reply.isOld;
       // A turn that was cut goes on with the same index.
       for (const { index, text } of transcript.segments) segments.set(index, (segments.get(index) ?? '') + text);
       if (pagination.has_more) continue;
       const { is_format_supported } = transcript;
       const turns = [...segments].map(([index, text]) => ({ index, text }));
       const text = turns.map((turn) => turn.text).join('\n');
-      return this.#putPart('transcript', id, reply, () => ({
+      return this.#putPart('transcript', id, { ...reply, isOld }, () => ({
         transcript: { text, is_format_supported, segments: turns },
       }));
     }
   }
 
-  /** A part that cannot be read stays as it is, and is asked for again. */
+  /** A part that cannot be read stays as it is. */
   #putPart(part: Part, id: string, reply: Reply, toBody: (body: unknown) => object): void {
     if (reply.kind === 'found') {
-      this.#copy.putPart(part, id, toBody(reply.body));
-      this.counts.parts += 1;
-    } else if (reply.kind === 'absent') this.#copy.putPart(part, id, null);
-    else this.counts.unreadable += 1;
+      this.#copy.putPart(part, id, toBody(reply.body), reply.isOld);
+      this.#done.parts += 1;
+    } else if (reply.kind === 'absent') this.#copy.putPart(part, id, null, false);
+    else this.#copy.owe({ id, kind: part });
   }
 }
 
