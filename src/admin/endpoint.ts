@@ -10,7 +10,6 @@ import type { CacheClass } from '../cache/ttl-policy.ts';
 import type { Clock } from '../time/clock.ts';
 import type { NamedToken, Role } from '../config/admin-tokens.ts';
 import type { Logger } from '../log/logger.ts';
-import { RegistryUnavailableError } from '../keys/key.ts';
 import type { KeyDirectory } from '../keys/registry.ts';
 import type { RequestLimiter } from '../keys/request-limiter.ts';
 import type { Instances } from '../redis/instances.ts';
@@ -20,7 +19,7 @@ import type { Readiness } from '../telemetry/readiness.ts';
 import type { RedisHealth } from '../telemetry/redis-health.ts';
 import type { StoreLoad } from '../telemetry/store-health.ts';
 import { type AdminRoute, type AnswerOf, JSON_LINES, type ROUTES } from '../operations/api.ts';
-import { AdminError, asAdminError } from '../operations/errors.ts';
+import { AdminError, asAdminError, isOutage } from '../operations/errors.ts';
 import type { Operations } from '../operations/open.ts';
 
 /** The parts of the gateway that operators see and change. */
@@ -225,7 +224,7 @@ export function errorHandler({ log, access: { addressOf } }: AdminOptions): Admi
       const { route = null, who = null } = state;
       const fields = { method, route, status, who, address: addressOf(ctx), reason };
       // The log has the outage once, when it begins, and not a line each time that an open page asks again.
-      if (isRead && thrown instanceof RegistryUnavailableError) return;
+      if (isRead && isOutage(thrown)) return;
       if (status >= 500) log.error({ ...fields, err: thrown }, 'admin request failed');
       else if (!isRead || status === 401 || status === 403) log.warn(fields, 'admin request refused');
     }

@@ -1,6 +1,6 @@
 /** A refused or failed admin request, and changes whose outcome may stay unknown. */
 import { InvalidKeyError, KeyStateError, RegistryUnavailableError } from '../keys/key.ts';
-import { NotSentError, replyCode } from '../redis/errors.ts';
+import { isUnanswered, NotSentError, replyCode } from '../redis/errors.ts';
 import { refusalOf } from '../redis/refusal.ts';
 import type { Audit, AuditedChange } from './audit.ts';
 
@@ -42,10 +42,25 @@ export function asAdminError(error: unknown): AdminError {
       { privateMessage: `the key registry is unavailable: ${error.message}` },
     );
   }
+  if (isOutage(error)) {
+    return new AdminError(
+      503,
+      `${failureOf(error).finding}. GET /readyz tells which dependency is down; try again when it is back.`,
+      { privateMessage: `Redis cannot be asked: ${reasonOf(error)}` },
+    );
+  }
   return new AdminError(500, 'The gateway failed in an unexpected way. Its log says why.', {
     privateMessage: 'unexpected failure',
   });
 }
+
+/** Whether something could not be read because Redis does not answer, or refuses: the log has that once, when it begins. */
+export function isOutage(error: unknown): boolean {
+  return error instanceof RegistryUnavailableError || isUnanswered(error) || refusalOf(error, STATE) !== null;
+}
+
+/** Endpoints ask the state Redis. A redirection that is left over is one that no Cluster was expected to send. */
+const STATE = { setting: 'REDIS_URL', kind: 'single' } as const;
 
 /**
  * Refusals are thrown before the first write of a change. Any other error, of whatever class, may come after it: a RangeError
@@ -150,8 +165,7 @@ function failureOf(error: unknown): Failure {
         'Raise maxmemory there or free memory, then repeat the change. Keys can be revoked and deprecated meanwhile.',
     };
   }
-  // A redirection that is left over is one that no Cluster was expected to send.
-  const refusal = refusalOf(cause, { setting: 'REDIS_URL', kind: 'single' });
+  const refusal = refusalOf(cause, STATE);
   // A read-only Redis refuses the first write of a script, one that is away the whole script. Any other error of a change
   // that was sent leaves its outcome unknown.
   if (cause instanceof NotSentError || refusal?.kind === 'read-only' || refusal?.kind === 'away') {

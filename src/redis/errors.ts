@@ -53,6 +53,13 @@ export class HandshakeError extends Error {
   }
 }
 
+/** Whether there is no answer of Redis to what was asked. */
+export function isUnanswered(error: unknown): boolean {
+  return [NotSentError, RedisTimeoutError, ConnectionLostError, ClusterIncompleteError].some(
+    (unanswered) => error instanceof unanswered,
+  );
+}
+
 function replyOf(error: unknown): string | null {
   if (error instanceof HandshakeError) return replyOf(error.cause);
   return error instanceof Error && error.name === 'ReplyError' ? error.message : null;

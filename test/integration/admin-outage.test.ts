@@ -167,13 +167,24 @@ test('a change that a Redis out of reach was not even sent was not made: it is i
       'The key registry cannot be asked at the moment. GET /readyz tells which dependency is down; try again when it is back.',
     ]);
   }
+  const time = { kind: 'time', class: 'list', name: 'fresh', ttl: '45s', until: null };
+  const cannotBeRead =
+    'Redis cannot be reached. GET /readyz tells which dependency is down; try again when it is back.';
+  for (const [method, path, body] of [
+    ['GET', '/api/state', undefined],
+    ['POST', '/api/state/import', { records: [time], dryRun: true }],
+    ['POST', '/api/state/import', { records: [time] }],
+  ] as const) {
+    const reply = await a.admin(method, path, body);
+    expect([path, reply.status, messageOf(reply)]).toEqual([path, 503, cannotBeRead]);
+  }
   // Reading endpoints go on, with the data of this process.
   for (const path of ['/api/cache', '/api/cache/ttl', '/api/cache/maintenance', '/api/fleet', '/api/cache/history']) {
     expect([path, (await a.admin('GET', path)).status]).toEqual([path, 200]);
   }
   expect(await auditOf(a)).toEqual([]);
   // A page that is open asks for the keys again and again; the outage has its own line.
-  expect(logOf(a, 'admin request failed').map(({ method }) => method)).toEqual(['POST', 'DELETE']);
+  expect(logOf(a, 'admin request failed').map(({ method }) => method)).toEqual(['POST', 'DELETE', 'POST', 'POST']);
   expect(a.logLines.join('')).not.toContain(new URL(redis.url).host);
 
   await redis.restart();
