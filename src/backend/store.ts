@@ -9,7 +9,7 @@ import { callRateKey } from '../redis/names.ts';
 import type { StoreHooks } from '../telemetry/hooks.ts';
 import type { Timers } from '../time/timers.ts';
 import { AnswerMemory, defaultAnswerBytes } from '../upstream/answer-memory.ts';
-import { createLocalCallRate, createRedisCallRate } from '../upstream/call-rate.ts';
+import { createCallRate } from '../upstream/call-rate.ts';
 import { StoreClient } from '../upstream/client.ts';
 import { Guard } from '../upstream/guard.ts';
 import { lookForStore } from '../upstream/reachability.ts';
@@ -82,11 +82,8 @@ export function openStore(context: StoreContext): Store {
   hooks.watch(() => guard.status());
   const { maxRequestsPerSecond: perSecond } = upstream;
   if (perSecond !== null) {
-    const rate =
-      shared === null
-        ? createLocalCallRate({ perSecond: () => perSecond, clock, timers })
-        : createRedisCallRate({ ...shared, key: callRateKey(identityOf(upstream)), perSecond, clock, timers });
-    guard.limitBy(rate);
+    const ofAll = shared && { ...shared, key: callRateKey(identityOf(upstream)) };
+    guard.limitBy(createCallRate({ perSecond, shared: ofAll, clock, timers }));
   }
   const isLookedFor = context.isLookedFor && isConfigured;
   const endLook = isLookedFor ? lookForStore({ url, timers, onTried: hooks.onConnect }) : null;

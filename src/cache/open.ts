@@ -8,7 +8,7 @@ import { Questions } from '../redis/questions.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
 import type { MaintenanceWatch } from '../upstream/maintenance.ts';
-import { createLocalCallRate, createRedisCallRate } from '../upstream/call-rate.ts';
+import { createCallRate } from '../upstream/call-rate.ts';
 import type { Fetch } from '../upstream/store.ts';
 import type { Address } from './address.ts';
 import { ChangedRenewal, LastReads } from './changed-renewal.ts';
@@ -183,18 +183,9 @@ function renewChanged(
     ...parts
   }: Pick<CacheRoom, 'memory' | 'purges' | 'reads' | 'ttl'> & { readonly lastReads: LastReads },
 ): () => void {
-  const { refreshRate: perSecond } = config.cache;
-  const rate =
-    links === null
-      ? createLocalCallRate({ perSecond: () => perSecond, clock, timers })
-      : createRedisCallRate({
-          link: links.state,
-          key: renewalRateKey(store.identity),
-          processes: () => instances.count(),
-          perSecond,
-          clock,
-          timers,
-        });
+  const processes = (): number => instances.count();
+  const shared = links && { link: links.state, key: renewalRateKey(store.identity), processes };
+  const rate = createCallRate({ perSecond: config.cache.refreshRate, shared, clock, timers });
   const againInMs = (address: Address): number | null => {
     const copy = memory.peek(address);
     return copy === undefined ? null : purges.changeTable.lagOf(copy, clock.nowMs());

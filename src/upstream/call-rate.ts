@@ -10,18 +10,40 @@ export interface CallRate {
   take(onMore: () => void): boolean;
 }
 
-interface CallRateOptions {
+export interface CallRateOptions {
   /** Above 0; needn't be whole. */
-  readonly perSecond: () => number;
+  readonly perSecond: number;
+  /** Null for a process that is alone. */
+  readonly shared: SharedCallRate | null;
   readonly clock: Clock;
   readonly timers: Timers;
+}
+
+/** The rate is that of all processes together. */
+export interface SharedCallRate {
+  /** To the state Redis. */
+  readonly link: RedisLink;
+  /** Where it is counted. */
+  readonly key: string;
+  /** How many processes there are, as far as is known. */
+  readonly processes: () => number;
+}
+
+export function createCallRate({ shared, perSecond, clock, timers }: CallRateOptions): CallRate {
+  if (shared === null) return createLocalCallRate({ perSecond: () => perSecond, clock, timers });
+  return createSharedCallRate({ ...shared, perSecond, clock, timers });
+}
+
+interface LocalCallRateOptions extends Pick<CallRateOptions, 'clock' | 'timers'> {
+  /** It changes with the number of processes while each goes on with its share. */
+  readonly perSecond: () => number;
 }
 
 /** After a pause, the calls of so long may go at once. */
 const BURST_MS = 100;
 
 /** The rate of one process, counted in its memory: the generic cell rate algorithm (ITU-T I.371), with a small burst. */
-export function createLocalCallRate({ perSecond, clock, timers }: CallRateOptions): CallRate {
+function createLocalCallRate({ perSecond, clock, timers }: LocalCallRateOptions): CallRate {
   /** When all that went would have gone, one by one. */
   let theoreticalMs = 0;
   return {
@@ -38,16 +60,6 @@ export function createLocalCallRate({ perSecond, clock, timers }: CallRateOption
       return true;
     },
   };
-}
-
-interface RedisCallRateOptions extends Omit<CallRateOptions, 'perSecond'> {
-  /** To the state Redis. */
-  readonly link: RedisLink;
-  /** Where it is counted. */
-  readonly key: string;
-  readonly perSecond: number;
-  /** How many processes there are, as far as is known. */
-  readonly processes: () => number;
 }
 
 /** How long booked calls may be used. */
@@ -80,7 +92,7 @@ return math.max(0, math.ceil(to - ARGV[2] - now))
  * The rate of all processes together. A process books several calls at once, so that a call seldom waits for Redis; booked
  * calls that are not used soon lapse. Without Redis each process goes on with its share.
  */
-export function createRedisCallRate(options: RedisCallRateOptions): CallRate {
+function createSharedCallRate(options: SharedCallRate & Omit<CallRateOptions, 'shared'>): CallRate {
   const { link, key, perSecond, processes, clock, timers } = options;
   const local = createLocalCallRate({ perSecond: () => perSecond / processes(), clock, timers });
   const nowMs = (): number => clock.nowMicros() / 1000;
