@@ -110,8 +110,6 @@ interface Sample {
 /** In bytes. */
 interface Estimate {
   all: number;
-  /** For copies that came in lists, and were never read alone. */
-  backfilled: number;
   /** For what was seen of calls. */
   seen: number;
   readonly byHolder: Map<string, number>;
@@ -146,7 +144,7 @@ export class RedisBudget {
   admit(copy: NewCopy): boolean {
     if (this.#maxBytes === null) return true;
     if (!this.#admits(copy, this.#maxBytes)) return false;
-    this.#count(copy, copy.bytes + OVERHEAD_BYTES);
+    this.#count(copy.holder, copy.bytes + OVERHEAD_BYTES);
     if (this.#shares.total > this.#maxBytes * NEAR) this.#sampleSoon();
     return true;
   }
@@ -157,14 +155,14 @@ export class RedisBudget {
     if (this.#maxBytes === null) return true;
     if (seen > this.#maxBytes * MOST_FOR_SEEN || this.#shares.total + bytes > this.#maxBytes * MOST_FOR_LISTS)
       return false;
-    this.#count({ holder: '', isBackfill: false }, bytes);
+    this.#count('', bytes);
     if (this.#estimate !== null) this.#estimate.seen = seen;
     return true;
   }
 
   /** It was admitted, and is not stored, or in the place of another. */
   giveBack(copy: NewCopy): void {
-    if (this.#maxBytes !== null) this.#count(copy, -copy.bytes - OVERHEAD_BYTES);
+    if (this.#maxBytes !== null) this.#count(copy.holder, -copy.bytes - OVERHEAD_BYTES);
   }
 
   #admits({ holder, bytes, isBackfill }: NewCopy, maxBytes: number): boolean {
@@ -180,11 +178,10 @@ export class RedisBudget {
   }
 
   /** Counts so much more; less if it is negative. */
-  #count({ holder, isBackfill }: Pick<NewCopy, 'holder' | 'isBackfill'>, bytes: number): void {
+  #count(holder: string, bytes: number): void {
     this.#shares.take(holder, bytes);
     if (this.#estimate === null) return;
     this.#estimate.all += bytes;
-    if (isBackfill) this.#estimate.backfilled += bytes;
     this.#estimate.byHolder.set(holder, (this.#estimate.byHolder.get(holder) ?? 0) + bytes);
   }
 
@@ -328,7 +325,7 @@ export class RedisBudget {
       const { owner = '' } = CacheNames.copyIn(name) ?? {};
       const isGone = await runScript(cache, EVICT, { keys: withOwners(name), args: [owner, Number(isBackfill)] });
       if (z.int().parse(isGone) !== 1) continue;
-      this.#count(copy, -copy.bytes);
+      this.#count(copy.holder, -copy.bytes);
       gone += copy.bytes;
     }
     return gone;
@@ -344,17 +341,16 @@ function limitIn(info: string): { readonly usedBytes: number; readonly maxBytes:
 /** The bytes that all servers hold, if their other names are like those that were drawn. */
 function estimateOf(samples: readonly Sample[]): Estimate {
   const byHolder = new Map<string, number>();
-  let [all, backfilled, seen] = [0, 0, 0];
+  let [all, seen] = [0, 0];
   for (const { names, drawn } of samples) {
-    for (const { holder, bytes, isBackfill, isSeen } of drawn) {
+    for (const { holder, bytes, isSeen } of drawn) {
       const share = (bytes * names) / DRAWS;
       all += share;
-      if (isBackfill) backfilled += share;
       if (isSeen) seen += share;
       byHolder.set(holder, (byHolder.get(holder) ?? 0) + share);
     }
   }
-  return { all, backfilled, seen, byHolder };
+  return { all, seen, byHolder };
 }
 
 /** Below this part of all, a holder of the past is forgotten. */
@@ -372,7 +368,6 @@ function averaged(newest: Estimate, before: Estimate | null): Estimate {
   );
   return {
     all,
-    backfilled: mean(newest.backfilled, before.backfilled),
     seen: mean(newest.seen, before.seen),
     byHolder: new Map(byHolder.filter(([, bytes]) => bytes > all * FORGOTTEN)),
   };
