@@ -131,7 +131,6 @@ function optionsOf(context: AdminContext): AdminOptions {
       outdatedLimitOf: (cacheClass) => inForce.config.cache.classes[cacheClass].outdatedLimit,
       areChangesAnnounced: inForce.config.changes.announced,
     },
-    maintenance: operations.maintenance,
     clock,
     log: logger,
   };

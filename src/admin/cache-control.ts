@@ -30,8 +30,8 @@ import { readBody } from './input.ts';
 type TtlName = (typeof TTL_NAMES)[number];
 
 export function cacheControlEndpoints(options: AdminOptions): readonly Endpoint[] {
-  const { maintenance, operations, cache, clock } = options;
-  const { audit } = operations;
+  const { operations, cache, clock } = options;
+  const { audit, maintenance } = operations;
   const { purges } = cache;
   return [
     endpoint(ROUTES.listTtls, async () => {
@@ -203,7 +203,7 @@ function auditedTags(tags: readonly Tag[]): object {
 /** Begins maintenance or moves its end, or ends it if `untilMs` is null, which may be repeated: nothing is audited then. */
 async function changeMaintenance(
   ctx: EndpointContext,
-  { maintenance, operations: { audit }, clock }: AdminOptions,
+  { operations: { audit, maintenance }, clock }: AdminOptions,
   untilMs: number | null,
 ): Promise<MaintenanceView> {
   const who = callerOf(ctx).name;

@@ -4,7 +4,6 @@ import { Router, type RouterContext } from '@koa/router';
 import type Koa from 'koa';
 import type { Resolution } from '../cache/explain.ts';
 import type { CacheRoom } from '../cache/open.ts';
-import type { MaintenanceControl } from '../upstream/maintenance.ts';
 import type { ChangesRoom } from '../changes/open.ts';
 import type { CacheClass } from '../cache/ttl-policy.ts';
 import type { Clock } from '../time/clock.ts';
@@ -27,11 +26,10 @@ export interface AdminOptions {
   readonly access: AdminAccess;
   readonly status: AdminStatus;
   readonly registry: KeyDirectory;
-  readonly operations: Pick<Operations, 'audit' | 'stats'>;
+  readonly operations: Pick<Operations, 'audit' | 'stats' | 'maintenance'>;
   readonly cache: AdminCache;
   readonly changes: Pick<ChangesRoom, 'announcements' | 'recentChanges'>;
   readonly settings: AdminSettings;
-  readonly maintenance: MaintenanceControl;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn' | 'error'>;
 }

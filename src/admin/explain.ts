@@ -11,7 +11,7 @@ import { badQuery, readQuery } from './input.ts';
 type Target = Extract<Resolution, { readonly kind: 'request' }>;
 
 export function explainEndpoint(options: AdminOptions): Endpoint {
-  const { registry, operations, cache, maintenance, clock } = options;
+  const { registry, operations, cache, clock } = options;
   const { memory, shared, reads, ttl, purges } = cache;
   const parts = {
     memory,
@@ -20,7 +20,7 @@ export function explainEndpoint(options: AdminOptions): Endpoint {
     lastMissOf: (key: string) => operations.stats.lastMisses.of(key),
     ttl,
     purges,
-    maintenance,
+    maintenance: operations.maintenance,
     clock,
   };
   return endpoint(ROUTES.explain, async (ctx) => {

@@ -83,9 +83,10 @@ export function keyEndpoints(options: AdminOptions): readonly Endpoint[] {
 
 /** /api/state: what an import needs to bring back all that is lost with the state Redis. */
 export function stateEndpoints(options: AdminOptions): readonly Endpoint[] {
-  const { registry, operations, cache, maintenance, clock } = options;
+  const { registry, operations, cache, clock } = options;
+  const { audit, maintenance } = operations;
   const { ttl, ttlControl } = cache;
-  const parts = { registry, audit: operations.audit, ttl, ttlControl, maintenance, clock };
+  const parts = { registry, audit, ttl, ttlControl, maintenance, clock };
   return [
     linesEndpoint(ROUTES.exportState, () => stateLines(parts)),
     endpoint(ROUTES.importState, async (ctx) => {
