@@ -59,7 +59,8 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
   const { logger, sample = null } = options;
   const closing: Closing = [];
   try {
-    closing.unshift(await openTracing(loaded, logger));
+    // OpenTelemetry is only loaded if tracing is on.
+    if (loaded.isTraced) closing.unshift(await (await import('./tracing/sdk.ts')).startTracing(logger));
     const target = await findStore(loaded.config.upstream, sample);
     closing.unshift(async () => target.sample?.close());
     const openRedis = await loadRedis(loaded.config.redis.url);
@@ -70,9 +71,7 @@ export async function startGateway(loaded: LoadedConfig, options: GatewayOptions
     const configReads = trackConfig(telemetry, loaded.file);
     await keys.transient.importKeys((sample ?? target.sample)?.keys ?? []);
     const listeners = await openListeners(rooms, options.workers ?? null, closing);
-    const demo = target.sample?.announcement(listeners.public.url) ?? null;
-    const ofDemo = { demo, sample: target.sample };
-    return new Gateway(rooms, { listeners, ...ofDemo, secrets, configReads, closing });
+    return new Gateway(rooms, { listeners, secrets, configReads, closing });
   } catch (error) {
     await closeAll(closing);
     throw error;
@@ -130,10 +129,9 @@ function openRooms(loaded: LoadedConfig, options: GatewayOptions, { target, open
   const keys = openKeys({ redis, graceMs: config.keys.graceMs, hooks: keyHooks(telemetry), clock, timers });
   const ofQuota = redis && { state: redis.state, hooks: redis.health.quotaHooks };
   const quota = openQuota({ redis: ofQuota, instances, clock });
-  const { guard } = store;
   const cache = openCache({
     config,
-    store: { identity, fetch: guard.fetch, hasRoom: () => guard.hasRoom() },
+    store: { identity, fetch: store.guard.fetch, hasRoom: () => store.guard.hasRoom() },
     journal,
     links: redis,
     instances,
@@ -157,7 +155,7 @@ function openRooms(loaded: LoadedConfig, options: GatewayOptions, { target, open
   const closed = [store, cache, keys, quota, operations, backend, metrics];
   closing.unshift(...closed.map((room) => () => room.close()));
   const readiness = new OwnReadiness(health, instances, redis?.health ?? null);
-  return { inForce, telemetry, readiness, backend, operations, store, keys, quota, cache, changes };
+  return { target, inForce, telemetry, readiness, backend, operations, store, keys, quota, cache, changes };
 }
 
 type Listeners = Awaited<ReturnType<typeof openListeners>>;
@@ -194,8 +192,6 @@ async function openListeners(rooms: Rooms, workers: Workers | null, closing: Clo
 /** The members of a running gateway beside its rooms. */
 interface Running {
   readonly listeners: Listeners;
-  readonly demo: DemoAnnouncement | null;
-  readonly sample: SampleStore | null;
   /** Takes the faults of secrets that hold from now on. */
   readonly secrets: (faults: readonly SecretFault[]) => void;
   readonly configReads: ConfigReads;
@@ -219,9 +215,9 @@ export class Gateway {
     this.#running = running;
     this.publicUrl = running.listeners.public.url;
     this.adminUrl = running.listeners.admin.url;
-    this.demo = running.demo;
-    this.sample = running.sample;
-    const { inForce, telemetry, readiness, backend } = rooms;
+    const { target, inForce, telemetry, readiness, backend } = rooms;
+    this.sample = target.sample;
+    this.demo = target.sample?.announcement(this.publicUrl) ?? null;
     readiness.become('ready');
     const { config } = inForce;
     const redis = backend.redis?.isOne === true ? 'one for all' : 'one for state, one for the cache';
@@ -301,11 +297,4 @@ export class Gateway {
     await sleep(delayMs);
     await closeAll(this.#running.closing);
   }
-}
-
-/** OpenTelemetry is only loaded if tracing is on. */
-async function openTracing({ isTraced }: LoadedConfig, logger: Logger): Promise<() => Promise<void>> {
-  if (!isTraced) return async () => {};
-  const { startTracing } = await import('./tracing/sdk.ts');
-  return await startTracing(logger);
 }
