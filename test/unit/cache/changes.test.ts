@@ -1,5 +1,5 @@
 /** Changes that the store announces, and the judgement of what an answer shows: one process, each step in the hands of the test. */
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { Changes, type AnnouncedChange, EVALUATION_KINDS } from '../../../src/cache/changes.ts';
 import { digestOf, judge, type LastSeen, UNSTABLE_AFTER } from '../../../src/cache/digest.ts';
 import { MemoryTier } from '../../../src/cache/memory-tier.ts';
@@ -312,6 +312,24 @@ function at(requestedAtMs: number, sequence = 5) {
 
 describe('C11: what an answer shows', () => {
   const seen: LastSeen = { digest: 'one', differed: 0, ...at(1000), announced: 0 };
+
+  test('is in the journal before the answer leaves', async () => {
+    await warm();
+    await world.time.advance(8 * 86_400_000);
+    const order: string[] = [];
+    world.journal.on('changes', () => void order.push('event'));
+    const append = world.journal.append.bind(world.journal);
+    vi.spyOn(world.journal, 'append').mockImplementationOnce(async (event) => {
+      await new Promise<void>((resolve) => void world.time.after(500, resolve));
+      return append(event);
+    });
+    const reading = world.read('evaluation').then((answer) => order.push(answer));
+    await world.time.advance(400);
+    expect(order).toEqual([]);
+    await world.time.advance(200);
+    await reading;
+    expect(order).toEqual(['event', '2 miss, 1']);
+  });
 
   test('the first answer is no change', () => {
     expect(judge(null, 'one', at(1000), 0)).toMatchObject({ isChanged: false, seen: { digest: 'one', differed: 0 } });
