@@ -215,6 +215,23 @@ describe.each(SURFACES)('GET $path', ({ path, error }) => {
   });
 });
 
+test('K8a: 60 looks a minute are answered to each key, on both surfaces together, then 429 in no quota', async () => {
+  const issue = () => gateway.issueKey({ workspaceIds: [subject.workspaceId], perMinute: 9, perHour: 90 });
+  const [key, other] = [await issue(), await issue()];
+  for (let i = 0; i < 30; i += 1) {
+    for (const { path } of SURFACES) expect((await gateway.get(path, { key })).status).toBe(200);
+  }
+  for (const { path, error } of SURFACES) {
+    const refused = await gateway.get(path, { key });
+    const text = "Too many requests for this key's details. Try again after the time in Retry-After.";
+    expect([refused.status, refused.text]).toEqual([429, error(text)]);
+    expect(refused.headers['retry-after']).toMatch(/^[1-9]\d?$/);
+    expect(refused.headers['x-ratelimit-remaining']).toBe('9');
+    expect((await gateway.get(path, { key: other })).status).toBe(200);
+  }
+  expect((await gateway.get(LIST_CALLS.path(subject), { key })).headers['x-ratelimit-remaining']).toBe('8');
+});
+
 test('Q2: v1 ignores parameters', async () => {
   const key = await gateway.issueKey({ workspaceIds: [subject.workspaceId] });
   const plain = await gateway.get('/v1/key', { key });
