@@ -1,6 +1,7 @@
 /** C8: what memory is worth while Redis, or the messages from it, are away, and what becomes of it afterwards. */
+import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { GET_CALL } from '../http/common/endpoints.ts';
+import { GET_CALL, GET_CALL_TRANSCRIPT } from '../http/common/endpoints.ts';
 import { keyFor, putSubject } from '../http/common/subject.ts';
 import { World, HIT, MISS, type Reader, seenOf } from '../support/world.ts';
 import { forTest } from '../support/opened.ts';
@@ -66,6 +67,22 @@ describe('Redis answers, but its messages may not arrive', () => {
       await purge(reader);
       await world.eventually(async () => expect((await reader.ask()).text).toContain('Renamed'));
       await untilWell();
+    },
+  );
+
+  test.skipIf(!isOneServer)(
+    'C4: a copy that the store has disowned ends by the journal, without a message',
+    async () => {
+      // No change is noticed by a part.
+      const part = await world.reader(GET_CALL_TRANSCRIPT);
+      await part.ask();
+      expect(proxy?.stall('evalgate-cache-messages')).toBeGreaterThan(0);
+      world.clock.advance(2 * 3600 * SECOND);
+      putSubject(world.store, { ...part.subject, workspaceId: randomUUID() });
+      await world.eventually(async () => expect((await part.ask(world.there)).status).toBe(404));
+      // Once this purge is in force, so is what the journal had before.
+      await world.purge([`evaluation:${randomUUID()}`], { exact: true }, world.there);
+      expect((await part.ask()).status).toBe(404);
     },
   );
 });

@@ -42,7 +42,7 @@ test('C6: 100,000 purges of other evaluations in an hour end no copy, and are fo
   expect(purges.table.evaluationsUpTo(2 * CALLS).length).toBeLessThan((1.1 * LATE_MS) / EVERY_MS);
 });
 
-test('an answer whose fetch began before what is forgotten is not kept', async () => {
+test('C6: an answer whose fetch began before what is forgotten is not kept', async () => {
   const { time, purges, put } = create();
   const fetched = put('late');
   expect(mayBeKept(purges, fetched)).toBe(true);
@@ -53,6 +53,8 @@ test('an answer whose fetch began before what is forgotten is not kept', async (
     await purges.purge(['evaluation:other'], 'hard');
   }
   expect(purges.table.evaluationsUpTo(10).map(([id]) => id)).toEqual(['other']);
+  expect(purges.since(fetched.position, fetched.tags)).toBeNull();
+  expect(mayBeKept(purges, fetched)).toBe(false);
 });
 
 test('C6: a hard purge drops from memory at once what it names by id, and all else in one pass per second', async () => {
