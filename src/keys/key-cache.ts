@@ -47,20 +47,20 @@ export class KeyCache {
   }
 
   /**
-   * The key, null if it was not issued; undefined if the source must be asked. While `disconnected`, a key is used that the
+   * The key, null if it was not issued; undefined if the source must be asked. While `alone`, a key is used that the
    * source confirmed within the grace.
    */
   get(hash: KeyHash, connectivity: Connectivity): ApiKey | null | undefined {
-    if (connectivity === 'subscriptionLost') return undefined;
+    if (connectivity === 'deaf') return undefined;
     const { graceMs } = this.#options;
-    const isConnected = connectivity === 'connected';
+    const isHearing = connectivity === 'hearing';
     const copy = this.#issued.get(hash);
     if (copy !== undefined) {
       if (!this.#isUsable(copy, graceMs)) return undefined;
-      if (isConnected) this.#confirmSoon(hash, copy);
+      if (isHearing) this.#confirmSoon(hash, copy);
       return copy.key;
     }
-    const unknown = isConnected ? this.#unknown.get(hash) : undefined;
+    const unknown = isHearing ? this.#unknown.get(hash) : undefined;
     return unknown !== undefined && this.#isUsable(unknown, UNKNOWN_MS) ? null : undefined;
   }
 

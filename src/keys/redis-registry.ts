@@ -132,8 +132,8 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
   }
 
   #connectivity(): Connectivity {
-    if (this.#options.journal.isProven()) return 'connected';
-    return this.#options.link.mayAnswer() ? 'subscriptionLost' : 'disconnected';
+    if (this.#options.journal.isProven()) return 'hearing';
+    return this.#options.link.mayAnswer() ? 'deaf' : 'alone';
   }
 
   #dropCopies(hashes: readonly KeyHash[]): void {

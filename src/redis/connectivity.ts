@@ -7,11 +7,14 @@ import type { RedisLink } from './connection.ts';
 import { replyCode } from './errors.ts';
 
 /**
- * - `connected`: news arrive, and what was missed before has been looked up: copies are up to date
- * - `subscriptionLost`: Redis answers, but news may not arrive: nothing is used without asking Redis
- * - `disconnected`: Redis does not answer, so nothing changes there either
+ * - `hearing`: news arrive, and what was missed before has been looked up: copies are up to date
+ * - `deaf`: Redis answers, but news may not arrive: nothing is used without asking Redis
+ * - `alone`: Redis does not answer, so nothing changes there either
+ *
+ * The names are public, in a metric.
  */
-export type Connectivity = 'connected' | 'subscriptionLost' | 'disconnected';
+export const CONNECTIVITIES = ['hearing', 'deaf', 'alone'] as const;
+export type Connectivity = (typeof CONNECTIVITIES)[number];
 
 export interface ConnectivityReportOptions {
   readonly link: Pick<RedisLink, 'isUp' | 'onUp' | 'onDown' | 'downReason'>;
@@ -34,7 +37,7 @@ const GRACE_CHECKS = 4;
 export class ConnectivityReport {
   readonly #options: ConnectivityReportOptions;
   readonly #stops: readonly (() => void)[];
-  #now: Connectivity = 'disconnected';
+  #now: Connectivity = 'alone';
   #reason: unknown = null;
   /** How often Redis has answered in turn while news did not arrive. */
   #checksWithoutNews = 0;
@@ -73,11 +76,11 @@ export class ConnectivityReport {
     const { link, isCurrent, failure, silence } = this.#options;
     const refusal = failure?.() ?? null;
     if (!link.isUp() || isCurrent()) this.#checksWithoutNews = 0;
-    if (!link.isUp()) this.#become('disconnected', link.downReason);
-    else if (isCurrent()) this.#become('connected', null);
-    else if (replyCode(refusal) !== null) this.#become('disconnected', refusal);
-    else if (this.#now !== 'disconnected' || this.#checksWithoutNews > GRACE_CHECKS) {
-      this.#become('subscriptionLost', silence?.() ?? null);
+    if (!link.isUp()) this.#become('alone', link.downReason);
+    else if (isCurrent()) this.#become('hearing', null);
+    else if (replyCode(refusal) !== null) this.#become('alone', refusal);
+    else if (this.#now !== 'alone' || this.#checksWithoutNews > GRACE_CHECKS) {
+      this.#become('deaf', silence?.() ?? null);
     }
   }
 

@@ -19,7 +19,7 @@ export interface KeysReading {
   /** The policy by which Redis may have evicted keys; null if it evicts none, as far as is known. */
   readonly evictionPolicy: string | null;
   /** Since when it does not answer; null if it has confirmed no key before. */
-  readonly disconnectedAtMs: number | null;
+  readonly aloneSinceMs: number | null;
   readonly nowMs: number;
   readonly graceMs: number;
   readonly hasDemoKeys: boolean;
@@ -27,8 +27,8 @@ export interface KeysReading {
 
 export function keysState(reading: KeysReading): DependencyState {
   const { connectivity, refusal, loss } = reading;
-  if (connectivity === 'disconnected' && refusal === null) return disconnectedKeys(reading);
-  if (connectivity === 'subscriptionLost') {
+  if (connectivity === 'alone' && refusal === null) return keysWhileAlone(reading);
+  if (connectivity === 'deaf') {
     return degraded(
       'keys: changes may be missed; each key is confirmed before it is used',
       'changes may be missed: each key is confirmed at Redis before it is used',
@@ -64,9 +64,9 @@ export function keysState(reading: KeysReading): DependencyState {
   );
 }
 
-function disconnectedKeys({ disconnectedAtMs, nowMs, graceMs, hasDemoKeys }: KeysReading): DependencyState {
+function keysWhileAlone({ aloneSinceMs, nowMs, graceMs, hasDemoKeys }: KeysReading): DependencyState {
   const allowed = hasDemoKeys ? 'only the demo keys are let in' : 'no key is let in';
-  if (disconnectedAtMs === null) {
+  if (aloneSinceMs === null) {
     return degraded(
       `keys: Redis could not be asked since the start; ${allowed} until it answers`,
       `Redis could not be asked since this process started: ${allowed} until it answers`,
@@ -74,7 +74,7 @@ function disconnectedKeys({ disconnectedAtMs, nowMs, graceMs, hasDemoKeys }: Key
     );
   }
   const grace = formatDuration(graceMs);
-  const untilMs = disconnectedAtMs + graceMs;
+  const untilMs = aloneSinceMs + graceMs;
   if (nowMs > untilMs) {
     const message = `keys: Redis could not be asked for too long; ${allowed} until it answers`;
     return degraded(message, `Redis could not be asked for ${grace}: ${allowed}`, { isCritical: true });

@@ -12,7 +12,7 @@ import { UNDECRYPTABLE_REASONS } from '../cache/redis/encryption.ts';
 import type { Config } from '../config/config.ts';
 import { expectedKeys } from '../keys/key.ts';
 import type { KeyDirectory } from '../keys/registry.ts';
-import type { Connectivity } from '../redis/connectivity.ts';
+import { CONNECTIVITIES } from '../redis/connectivity.ts';
 import type { Instances } from '../redis/instances.ts';
 import { CUT_REASONS } from '../server/connections.ts';
 import type { Listener } from '../server/server.ts';
@@ -30,12 +30,6 @@ const REDIS_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02
 const AGE_SECONDS = [1, 5, 15, 30, 60, 300, 900, 3600, 21_600, 86_400, 259_200, 604_800];
 const EVENT_LOOP_PRECISION_MS = 50;
 const STATUSES = ['starting', 'ready', 'draining'] as const satisfies readonly Readiness['status'][];
-/** The label's values are public. */
-const HEARING_STATES = [
-  ['hearing', 'connected'],
-  ['deaf', 'subscriptionLost'],
-  ['alone', 'disconnected'],
-] as const satisfies readonly (readonly [label: string, Connectivity])[];
 
 type Name = keyof typeof METRIC_HELP;
 
@@ -151,7 +145,7 @@ export class Metrics {
       labelNames: ['role', 'state'],
       collect: () => {
         for (const { role, connectivity } of links()) {
-          for (const [state, value] of HEARING_STATES) hearing.set({ role, state }, Number(value === connectivity));
+          for (const state of CONNECTIVITIES) hearing.set({ role, state }, Number(state === connectivity));
         }
       },
     });

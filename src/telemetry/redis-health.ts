@@ -36,7 +36,7 @@ export interface RedisHealthOptions {
 /** One worker's first answer from Redis counts for all of them: one that is started later, in an outage, is ready too. */
 export interface Siblings {
   hasRedisAnswered(): boolean;
-  /** Tells them. */
+  /** Notifies them. */
   redisAnswered(): void;
   /** The counts of each worker, this one included, for operators. Rejects if the first process does not answer in time. */
   counts(): Promise<readonly unknown[]>;
@@ -66,7 +66,7 @@ export interface TrackedRedis {
 
 export class RedisHealth {
   readonly #options: RedisHealthOptions;
-  readonly #connectivity: Record<RedisRole, Connectivity> = { state: 'disconnected', cache: 'disconnected' };
+  readonly #connectivity: Record<RedisRole, Connectivity> = { state: 'alone', cache: 'alone' };
   /** Why the last look for missed changes failed. */
   readonly #lookFailures = new Map<RedisRole, unknown>();
   readonly #answered = Promise.withResolvers<void>();
@@ -77,7 +77,7 @@ export class RedisHealth {
   readonly #undecidedQuotas = new Map<string, string>();
   /** Whether the state Redis had answered before it became unreachable: if not, it has confirmed no key. */
   #hadAnswered = false;
-  #disconnectedAtMs = 0;
+  #aloneSinceMs = 0;
   /** Why the cache Redis is over its budget, so that copies there make room for new ones; null if it is not. */
   #excess: BudgetExcess | null = null;
   #links: readonly TrackedLink[] = [];
@@ -104,7 +104,7 @@ export class RedisHealth {
 
   /** Whether Redis decides on limits, except single ones. */
   get #isQuotaShared(): boolean {
-    return this.#quotaFailure === null && this.#connectivity.state !== 'disconnected' && this.#refusal === null;
+    return this.#quotaFailure === null && this.#connectivity.state !== 'alone' && this.#refusal === null;
   }
 
   /** Why Redis refuses changes although it answers; null if it takes them. */
@@ -122,13 +122,13 @@ export class RedisHealth {
     return this.#excess !== null;
   }
 
-  /** `reason`: why Redis could not be asked, if it is disconnected. */
+  /** `reason`: why Redis could not be asked, if this process is alone. */
   readonly onConnectivity = (role: RedisRole, connectivity: Connectivity, reason: unknown): void => {
     this.#connectivity[role] = connectivity;
     this.#lookFailures.set(role, reason);
-    if (role === 'state' && connectivity === 'disconnected') {
+    if (role === 'state' && connectivity === 'alone') {
       this.#hadAnswered = this.#hasAnswered;
-      this.#disconnectedAtMs = this.#options.clock.nowMs();
+      this.#aloneSinceMs = this.#options.clock.nowMs();
     }
     this.#noteAnswer();
     this.#options.health.update();
@@ -137,7 +137,7 @@ export class RedisHealth {
   /** A Redis that forbids what a gateway needs has not answered yet. */
   #noteAnswer(): void {
     const isForbidden = this.#linkOf('state')?.refusal?.kind === 'forbidden';
-    if (this.#hasAnswered || isForbidden || this.#connectivity.state === 'disconnected') return;
+    if (this.#hasAnswered || isForbidden || this.#connectivity.state === 'alone') return;
     this.#hasAnswered = true;
     this.#answered.resolve();
     this.#options.siblings?.redisAnswered();
@@ -235,7 +235,7 @@ export class RedisHealth {
     if (isRefusal && this.#linkOf('state')?.refusal === null) this.#quotaFailure = null;
     this.#noteAnswer();
     // A Redis that was lost for a refusal, and is about to be found, is not silent meanwhile.
-    if (refusal !== null || this.#connectivity[role] !== 'disconnected') this.#options.health.update();
+    if (refusal !== null || this.#connectivity[role] !== 'alone') this.#options.health.update();
   }
 
   #linkOf(role: RedisRole): TrackedLink | undefined {
@@ -255,16 +255,16 @@ export class RedisHealth {
   get #refusal(): (Refusal & { readonly kind: 'full' | 'read-only' }) | null {
     const refusal = this.#linkOf('state')?.refusal ?? null;
     if (refusal === null || !refusesChanges(refusal)) return null;
-    return this.#connectivity.state === 'disconnected' && refusal.code !== 'READONLY' ? null : refusal;
+    return this.#connectivity.state === 'alone' && refusal.code !== 'READONLY' ? null : refusal;
   }
 
   /** `more` ends the detail if all is well. */
   #checkRedis(role: RedisRole, more: string): DependencyState {
     const connectivity = this.#connectivity[role];
-    if (connectivity === 'disconnected') return this.#checkDisconnected(role);
+    if (connectivity === 'alone') return this.#checkAlone(role);
     const ofOne = this.#options.isOne && role === 'cache' ? this.#refusal : null;
     const refusal = this.#linkOf(role)?.refusal ?? ofOne;
-    if (connectivity === 'subscriptionLost') {
+    if (connectivity === 'deaf') {
       const code = replyCode(this.#lookFailures.get(role));
       const what = code === null ? '' : ` (${code})`;
       const why = refusal === null ? '' : `; it ${refusal.finding}`;
@@ -292,7 +292,7 @@ export class RedisHealth {
     return `; the new secrets of its address are tried (${why}), and the old ones stay in use until they are accepted`;
   }
 
-  #checkDisconnected(role: RedisRole): DependencyState {
+  #checkAlone(role: RedisRole): DependencyState {
     const reason = this.#reasonOf(role);
     const refusal = this.#linkOf(role)?.refusal ?? null;
     const isWaitedFor = role === 'state' && !this.hasAnswered;
@@ -330,7 +330,7 @@ export class RedisHealth {
       refusal: this.#refusal,
       ...registry.census(),
       evictionPolicy: eviction.losesKeys,
-      disconnectedAtMs: this.#hadAnswered ? this.#disconnectedAtMs : null,
+      aloneSinceMs: this.#hadAnswered ? this.#aloneSinceMs : null,
       nowMs: this.#options.clock.nowMs(),
     });
   }
@@ -343,8 +343,7 @@ export class RedisHealth {
         { fields: { clockAheadMs: aheadMs } },
       );
     }
-    if (this.#connectivity.state === 'disconnected')
-      return { status: 'unknown', detail: 'Redis does not say its time' };
+    if (this.#connectivity.state === 'alone') return { status: 'unknown', detail: 'Redis does not say its time' };
     return { status: 'ok', detail: 'agrees with that of Redis within two seconds' };
   }
 }

@@ -59,22 +59,22 @@ const wait =
 
 test.each<[string, readonly Step[], readonly Connectivity[]]>([
   ['neither answers nor refuses', [wait(5000)], []],
-  ['answers, and its news arrive', [up, news, wait(250)], ['connected']],
-  ['answers almost a second before its news arrive', [up, wait(750), news, wait(250)], ['connected']],
-  ['answers, and its news do not arrive', [up, wait(1500)], ['subscriptionLost']],
-  ['has its news arrive late', [up, wait(1500), news, wait(250)], ['subscriptionLost', 'connected']],
-  ['sends no more news', [up, news, wait(250), noNews, wait(250)], ['connected', 'subscriptionLost']],
-  ['goes away', [up, news, wait(250), down], ['connected', 'disconnected']],
+  ['answers, and its news arrive', [up, news, wait(250)], ['hearing']],
+  ['answers almost a second before its news arrive', [up, wait(750), news, wait(250)], ['hearing']],
+  ['answers, and its news do not arrive', [up, wait(1500)], ['deaf']],
+  ['has its news arrive late', [up, wait(1500), news, wait(250)], ['deaf', 'hearing']],
+  ['sends no more news', [up, news, wait(250), noNews, wait(250)], ['hearing', 'deaf']],
+  ['goes away', [up, news, wait(250), down], ['hearing', 'alone']],
   [
     'comes back, the news a moment later',
     [up, news, wait(250), noNews, down, wait(5000), up, wait(750), news, wait(250)],
-    ['connected', 'disconnected', 'connected'],
+    ['hearing', 'alone', 'hearing'],
   ],
 ])('a Redis that %s', async (_, steps, changes) => {
   const world = new World();
   for (const step of steps) await step(world);
   expect(world.changes).toEqual(changes);
-  expect(world.report.now).toBe(changes.at(-1) ?? 'disconnected');
+  expect(world.report.now).toBe(changes.at(-1) ?? 'alone');
 });
 
 test('a Redis that refuses to be asked for news counts as one that does not answer, and says why', async () => {
@@ -82,7 +82,7 @@ test('a Redis that refuses to be asked for news counts as one that does not answ
   world.failure = new ReplyError('NOPERM no rights');
   world.setUp(true);
   await world.time.advance(5000);
-  expect([world.changes, world.reasons]).toEqual([['disconnected'], [world.failure]]);
+  expect([world.changes, world.reasons]).toEqual([['alone'], [world.failure]]);
 });
 
 test('a closed report looks no more, listens to nothing and reports nothing', async () => {
@@ -92,5 +92,5 @@ test('a closed report looks no more, listens to nothing and reports nothing', as
   world.report.close();
   world.setUp(false);
   await world.time.advance(5000);
-  expect([world.changes, world.listeners]).toEqual([['connected'], 0]);
+  expect([world.changes, world.listeners]).toEqual([['hearing'], 0]);
 });

@@ -30,7 +30,7 @@ function start(): { readonly redis: RedisHealth; readonly words: () => readonly 
 }
 
 function connect(redis: RedisHealth): void {
-  for (const role of ['state', 'cache'] as const) redis.onConnectivity(role, 'connected', null);
+  for (const role of ['state', 'cache'] as const) redis.onConnectivity(role, 'hearing', null);
 }
 
 /** A link to the state Redis that refuses changes, or not. */
@@ -62,8 +62,8 @@ test('a connection that comes back to a read-only Redis says nothing of changes 
   redis.track({ ...TRACKED, links: [link] });
   const reply = "READONLY You can't write against a read only replica.";
   link.refuse({ code: 'READONLY', kind: 'read-only', reply, finding: `is a read-only replica (${reply})` });
-  redis.onConnectivity('state', 'disconnected', null);
-  redis.onConnectivity('state', 'connected', null);
+  redis.onConnectivity('state', 'alone', null);
+  redis.onConnectivity('state', 'hearing', null);
   const refusals = [
     'Redis refuses changes: limits are per process',
     'keys: Redis refuses changes; none can be issued, changed or revoked',
@@ -84,6 +84,6 @@ test('a process that started in an outage never speaks of keys that Redis confir
   expect(words()).toContain('keys: Redis could not be asked since the start; no key is let in until it answers');
   expect(words()).toContain('keys: changes arrive again');
   expect(words().filter((line) => line.includes('confirmed lately'))).toEqual([]);
-  redis.onConnectivity('state', 'disconnected', null);
+  redis.onConnectivity('state', 'alone', null);
   expect(words()).toContain('keys: Redis cannot be asked; only keys that it confirmed lately are let in');
 });
