@@ -126,14 +126,8 @@ export function readSnapshot(fields: ReadonlyMap<string, string>): Omit<Snapshot
   const changes: { sequence: number; event: Changed }[] = [];
   for (const [field, value] of fields) {
     const [, kind, name = ''] = /^(purge|times|changes|lists):(.*)$/s.exec(field) ?? [];
-    if (kind === 'purge') {
-      const [soft = 0, hard = 0] = value.split(' ').map(Number);
-      purges.set(name, { soft, hard });
-    }
-    if (kind === 'lists') {
-      const [soft = 0, hard = 0] = value.split(' ').map(Number);
-      lists.set(name, { soft, hard });
-    }
+    if (kind === 'purge') purges.set(name, lastIn(value));
+    if (kind === 'lists') lists.set(name, lastIn(value));
     if (kind === 'changes') {
       const event = changesSchema.safeParse(parsed(value)).data;
       // An event that can't be read may have changed anything.
@@ -153,6 +147,11 @@ export function readSnapshot(fields: ReadonlyMap<string, string>): Omit<Snapshot
     sweptUpTo: Number(fields.get('swept') ?? 0),
     maintenance: maintenance.safeParse(parsed(fields.get('maintenance') ?? '')).data ?? null,
   };
+}
+
+function lastIn(value: string): LastPurge {
+  const [soft = 0, hard = 0] = value.split(' ').map(Number);
+  return { soft, hard };
 }
 
 /** Fields `endings:1`, `endings:2` and so on. */

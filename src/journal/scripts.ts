@@ -105,13 +105,14 @@ return position('', redis.call('XRANGE', KEYS[2], string.format('%.0f-0', asked.
  * come later, and cannot read what is trimmed.
  */
 const RECORD_LUA = `
+local function leaveLast(field, mode, nowMs)
+  local soft, hard = string.match(redis.call('HGET', KEYS[1], field) or '0 0', '^(%d+) (%d+)')
+  if mode == 'soft' then soft = sequence else hard = sequence end
+  redis.call('HSET', KEYS[1], field, string.format('%.0f %.0f %.0f', soft, hard, nowMs))
+end
 local function leaveChanges(text, mode, lists, nowMs)
   redis.call('HSET', KEYS[1], string.format('changes:%.0f', sequence), text)
-  for _, workspace in ipairs(lists) do
-    local soft, hard = string.match(redis.call('HGET', KEYS[1], 'lists:' .. workspace) or '0 0', '^(%d+) (%d+)')
-    if mode == 'soft' then soft = sequence else hard = sequence end
-    redis.call('HSET', KEYS[1], 'lists:' .. workspace, string.format('%.0f %.0f %.0f', soft, hard, nowMs))
-  end
+  for _, workspace in ipairs(lists) do leaveLast('lists:' .. workspace, mode, nowMs) end
 end
 local function recordChanges(text, mode, lists)
   add(text)
@@ -122,11 +123,7 @@ local function record(text)
   local event = cjson.decode(text)
   local nowMs = redis.call('TIME')[1] * 1000
   if event.kind == 'purge' then
-    for _, tag in ipairs(event.tags) do
-      local soft, hard = string.match(redis.call('HGET', KEYS[1], 'purge:' .. tag) or '0 0', '^(%d+) (%d+)')
-      if event.mode == 'soft' then soft = sequence else hard = sequence end
-      redis.call('HSET', KEYS[1], 'purge:' .. tag, string.format('%.0f %.0f %.0f', soft, hard, nowMs))
-    end
+    for _, tag in ipairs(event.tags) do leaveLast('purge:' .. tag, event.mode, nowMs) end
   elseif event.kind == 'changes' then
     leaveChanges(text, event.mode, event.lists, nowMs)
   elseif event.kind == 'forgotten' then
