@@ -65,7 +65,7 @@ export function adopt<T>(
   const { memory, clock } = parts;
   const keptFor = { set, keyId: reader.keyId };
   if (isNewer(answer, memory.find(request, keptFor), clock.nowMs())) {
-    // Redis had no copy any more when it was filed, so that nobody was told of an end.
+    // Redis had no copy any more when it was filed, so no process was notified of an end.
     if (answer.entry.answer.kind === 'absent') endOthers({ request, set }, answer, memory);
     memory.set(request.key, answer, keptFor);
   }

@@ -1,4 +1,7 @@
-/** Whose a record is that does not say so itself: a part (transcript, scorecard, insights) is whose its evaluation is. */
+/**
+ * Decides whether a record that does not name its workspace is the readers': a part (transcript, scorecard, insights) is if its
+ * evaluation is.
+ */
 import { StoreError } from '../upstream/store-error.ts';
 import { copyInMemory, type ReadThroughParts } from './copies.ts';
 import type { StoredEntry } from './entry.ts';

@@ -372,7 +372,7 @@ export class PurgeLog {
     return this.#table.since(position, tags);
   }
 
-  /** The tags of the last purge of that tag, if it is remembered: its copies, which told the workspace, are deleted. */
+  /** The tags of the last purge of that tag, if it is remembered: its copies, which showed the workspace, are deleted. */
   alongside(tag: Tag): readonly Tag[] {
     return this.#table.alongside(tag);
   }

@@ -199,8 +199,8 @@ async function widen(tags: readonly Tag[], dependencies: PurgeDependencies): Pro
 }
 
 /**
- * The workspaces that copies of the evaluation tell, or told before its last purge: several if it has moved, none if there is
- * no copy.
+ * The workspaces that copies of the evaluation show, or showed before its last purge: several if it has moved, none if there
+ * is no copy.
  */
 async function workspacesOf(
   evaluationId: string,

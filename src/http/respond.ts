@@ -201,7 +201,7 @@ export function sendResponse({
       if (!state.hasLeft) [state.failure, state.problem] = [error, problemOf(error)];
     }
     state.slot?.leave();
-    // Checked last, so that requests that were in flight when the process was told to stop also close their connection.
+    // Checked last, so that requests that were in flight when the process was asked to stop also close their connection.
     if (isDraining()) state.headers.push({ Connection: 'close' });
     if (state.problem !== null) state.answer = refusalOf(ctx, state.problem);
     const { answer } = state;

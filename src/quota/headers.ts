@@ -1,5 +1,5 @@
 /**
- * The response headers that tell a consumer where its quota stands: the ten `X-RateLimit-*` of the specification,
+ * The response headers that show a consumer how its quota stands: the ten `X-RateLimit-*` of the specification,
  * `Retry-After` (RFC 9110, section 10.2.3), and `RateLimit-Policy` and `RateLimit` of the IETF draft
  * draft-ietf-httpapi-ratelimit-headers.
  */

@@ -144,7 +144,7 @@ export class Guard {
       } catch (error) {
         if (tries > 1) this.#hooks.onRetry?.('failed');
         const isRepeated = tries < MAX_TRIES && (await this.#waitToRetry(error, tries, { ...options, deadlineMs }));
-        if (!isRepeated) throw this.#told(error, options);
+        if (!isRepeated) throw this.#forReaders(error, options);
       }
     }
   };
@@ -153,7 +153,7 @@ export class Guard {
    * The error that the readers of a failed call get. The store's `Retry-After` is passed on only while calls are held back here
    * too: else the next request is sent at once, and may well be answered, so nobody need wait longer than after any failure.
    */
-  #told(error: unknown, { keyId, isBackground = false }: FetchOptions): unknown {
+  #forReaders(error: unknown, { keyId, isBackground = false }: FetchOptions): unknown {
     if (!(error instanceof StoreError) || error.kind !== 'refused') return error;
     return this.#circuits.heldBackBy({ keyId, isBackground }) === null ? error.withoutRetryAfter() : error;
   }
