@@ -34,10 +34,6 @@ export class EvictedEntries {
     this.#entries.delete(keyHash);
   }
 
-  clear(): void {
-    this.#entries.clear();
-  }
-
   /** The entry, and how many bytes more would have kept it. Null if its key is not followed, or it left too long ago. */
   take(keyHash: number): (Evicted & { readonly moreBytes: number }) | null {
     const found = this.#entries.get(keyHash);

@@ -117,12 +117,6 @@ export class FairLru<V extends Weighed> {
     if (place !== undefined) this.#remove(place);
   }
 
-  clear(): void {
-    this.#places.clear();
-    this.#lines.clear();
-    this.#bytes = 0;
-  }
-
   /** The last used first. */
   keys(): Iterable<string> {
     return this.#places.keys();

@@ -250,16 +250,6 @@ export class MemoryTier {
     return dropped;
   }
 
-  clear(): void {
-    this.#evicted.clear();
-    for (const copies of [this.#searched, this.#rest]) {
-      for (const { unwatch } of copies.values()) unwatch();
-      copies.clear();
-    }
-    this.#absent.clear();
-    this.#filed.clear();
-  }
-
   /** Everything that is held. */
   usage(): Usage {
     return {

@@ -286,7 +286,7 @@ const WORDS = [
 ] as const;
 
 /** A refusal in the words of the command line. */
-export function inOurWords(refusal: string): string {
+function inOurWords(refusal: string): string {
   return WORDS.reduce((text, [theirs, ours]) => text.replace(theirs, ours), refusal);
 }
 

@@ -258,7 +258,7 @@ export function refuseParameters(query: URLSearchParams): Problem | null {
 }
 
 /** Reads one parameter by itself. A Problem of status 400 if it is repeated or breaks its rule. */
-export function getParameter<T>(query: URLSearchParams, parameter: Parameter<T>): T | Problem {
+function getParameter<T>(query: URLSearchParams, parameter: Parameter<T>): T | Problem {
   const parsed = parseOnce(query, parameter);
   return 'fault' in parsed ? parameterInvalid(parsed.fault) : parsed.value;
 }

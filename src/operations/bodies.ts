@@ -264,7 +264,7 @@ const auditedValue = z
   .describe(`any JSON of at most ${MAX_DEPTH} levels`);
 
 /** Records of a state are sent in pages of about 1 MB. */
-export const MAX_STATE_RECORDS = 5000;
+const MAX_STATE_RECORDS = 5000;
 
 /** `POST /api/state/import`, as a whole; each record is checked by the schema of its kind. */
 export const stateBody = () =>

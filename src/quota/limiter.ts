@@ -1,7 +1,6 @@
 /** The rate limit of a key, as the rest of the gateway sees it: two sliding windows, and a request counts in both or none. */
 
-export const WINDOW_NAMES = ['minute', 'hour'] as const;
-export type WindowName = (typeof WINDOW_NAMES)[number];
+export type WindowName = 'minute' | 'hour';
 
 /** One window at the time of the decision, the request included. Times are Unix microseconds of the clock that decided. */
 export interface WindowState {

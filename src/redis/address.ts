@@ -18,7 +18,7 @@ export class RedisAddressError extends TypeError {
   override readonly name = 'RedisAddressError';
 }
 
-export const ADDRESS_FORMS =
+const ADDRESS_FORMS =
   'redis://host:port, redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/primary (rediss for TLS)';
 
 const FORM = /^(rediss?)(?:\+(cluster|sentinel))?:\/\/(?:([^@/\s]*)@)?([^@/?\s]+)(?:\/([^?\s]*))?(?:\?(\S*))?$/i;

@@ -137,7 +137,7 @@ export function trimmedEnd(text: string, start: number, end: number): number {
 }
 
 /** Byte order mark, zero-width space, marks of direction: no words (T2). */
-export function isFormatCharacter(unit: number): boolean {
+function isFormatCharacter(unit: number): boolean {
   if (unit < 0x200b || unit === 0x200c || unit === 0x200d) return false;
   if (unit <= 0x200f || unit === BYTE_ORDER_MARK) return true;
   return (unit >= 0x202a && unit <= 0x202e) || (unit >= 0x2066 && unit <= 0x2069);

@@ -67,7 +67,7 @@ function memoryStepOf(moreBytes: number): number {
 }
 
 /** For the use of API keys, which processes in front of several stores share. */
-export const KEY_USE = counting('key-use', STEP_MS);
+const KEY_USE = counting('key-use', STEP_MS);
 
 export interface StatsSharing extends BucketSharing {
   /** Names the store: another store has other counts. */
@@ -297,7 +297,7 @@ function leftOutOf(sums: Counts): History['leftOut'] {
 }
 
 /** The keys that all processes have counted requests of. */
-export function keyUseOf(all: readonly Record<string, number>[]): readonly KeyUse[] {
+function keyUseOf(all: readonly Record<string, number>[]): readonly KeyUse[] {
   const sums = new Counts(all);
   return sums
     .under('requests ')

@@ -197,7 +197,7 @@ export class TimeBuckets<C, W> {
 }
 
 /** When the steps of the last hour, or of a longer span, began, oldest first; the last one is under way. */
-export function bucketTimes(stepMs: number, nowMs: number, spanMs = HOUR_MS): readonly number[] {
+function bucketTimes(stepMs: number, nowMs: number, spanMs = HOUR_MS): readonly number[] {
   const last = nowMs - (nowMs % stepMs);
   const count = spanMs / stepMs;
   return Array.from({ length: count }, (_, index) => last - (count - 1 - index) * stepMs);
@@ -207,7 +207,7 @@ export function bucketTimes(stepMs: number, nowMs: number, spanMs = HOUR_MS): re
  * The counts of all processes in each step, also of those that are gone, without the one named `except`. Rejects if
  * Redis does not answer.
  */
-export async function readBuckets<W>(
+async function readBuckets<W>(
   link: Pick<RedisLink, 'run'>,
   { name, schema }: Pick<BucketOptions<unknown, W>, 'name' | 'schema'>,
   times: readonly number[],

@@ -105,8 +105,7 @@ describe('C10: how many calls', () => {
       for (const call of world.calls) await call.found(A);
       expect(whats(reads)).toEqual(['A title', 'none', 'A title', 'A title']);
       world.redis.copies.clear();
-      one.memory.clear();
-      other.memory.clear();
+      for (const { memory } of [one, other]) memory.purge(() => true);
       world.redis.negatives.clear();
     }
   });
