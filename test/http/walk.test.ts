@@ -1,4 +1,4 @@
-/** Q3: `after`, a walk through v2's list that loses nothing while calls come and go. */
+/** Q3, A4: `after`, a walk through v2's list that loses nothing while calls come and go, and its links. */
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Reply } from '../support/gateway.ts';

@@ -115,7 +115,7 @@ async function endNoticed(end: (lease: Lease) => Promise<unknown>) {
   return ended;
 }
 
-describe('a lease that has passed to another process', () => {
+describe('C10: a lease that has passed to another process', () => {
   test.each<[string, (lease: Lease) => Promise<unknown>]>([
     ['fail', (lease) => lease.fail(DOWN)],
     ['release', (lease) => lease.release()],

@@ -8,7 +8,7 @@ const healthOf = async (gateway: UpstreamGateway) => (await readinessOf(gateway)
 const ok = (detail: string, since = START) => ({ name: 'store', status: 'ok', since, detail });
 const degraded = (detail: string, since = START) => ({ name: 'store', status: 'degraded', since, detail });
 
-test('a store that was not asked is unknown, and one that answered is well, whatever the answer', async () => {
+test('C7, S2: a store that was not asked is unknown, and one that answered is well, whatever the answer', async () => {
   const gateway = await startUpstreamGateway();
   const [id = ''] = putCalls(gateway, 1);
   const up = 'evalgate_dependency_up{dependency="store"}';
