@@ -98,9 +98,9 @@ export function notFound(reason?: string): Problem {
   return new Problem('not_found', null, { reason });
 }
 
-/** A route's 403: one text, whatever its reason (K7). */
 type ForbiddenCode = { [C in ErrorCode]: (typeof ERROR_CODES)[C]['status'] extends 403 ? C : never }[ErrorCode];
 
+/** A route's 403: one text, whatever its reason (K7). */
 export function forbidden(code: ForbiddenCode, reason: string): Problem {
   return new Problem(code, null, { reason: `forbidden: ${reason}` });
 }
