@@ -239,7 +239,7 @@ test('whoever reads, replaces and deletes what: the bytes are those of the copie
         expect(world.copies.bytes).toBe(weightOf(world.copies));
         expect(world.copies.bytes).toBeLessThanOrEqual(MAX_BYTES);
       }
-      for (const key of [...world.copies.keys()]) world.copies.delete(key);
+      for (const key of world.copies.keys()) world.copies.delete(key);
       expect([world.copies.bytes, world.copies.size]).toEqual([0, 0]);
     }),
   );
