@@ -22,11 +22,14 @@ export interface Mark {
   readonly foundHereAtMs: number | null;
   /** The digest that the last answer has shown; null if the last change was announced. */
   readonly digest: string | null;
-  /** The validator that the store has announced; null once an answer had it, or was tried again often enough. */
-  readonly etag: string | null;
-  /** How many answers had another one. */
-  readonly otherEtags: number;
+  /** The answer that the store has announced; null if it said nothing of it, once it came, or was asked for often enough. */
+  readonly awaited: Awaited | null;
+  /** How many answers were another one. */
+  readonly others: number;
 }
+
+/** What the store answers with now: a record with that validator, or none, since it is deleted or has moved. */
+type Awaited = { readonly etag: string } | 'absent';
 
 /** One mark, with what it is about. */
 export interface MarkOf {
@@ -67,12 +70,12 @@ const NO_MARK: Mark = {
   shownAtMs: null,
   foundHereAtMs: null,
   digest: null,
-  etag: null,
-  otherEtags: 0,
+  awaited: null,
+  others: 0,
 };
 /** A list is renewed because of changes at most once in so long. */
 const LIST_EVERY_MS = 1000;
-/** When an answer with another validator than the announced one is asked for again: a replica of the store lags. */
+/** When another answer than the announced one is asked for again: a replica of the store lags. */
 const RETRY_AFTER_MS = [1000, 3000, 10_000] as const;
 const LISTS_OF = 'lists-of:';
 
@@ -110,7 +113,7 @@ export class ChangeTable {
   readonly #lists = new Map<string, { readonly soft: number; readonly hard: number }>();
   /** The last change of all: no copy from after it is looked up. */
   #last = 0;
-  /** How many marks wait for a validator. */
+  /** How many marks wait for an answer. */
   #awaited = 0;
 
   apply(event: Changed, sequence: number): void {
@@ -176,7 +179,7 @@ export class ChangeTable {
     return worst;
   }
 
-  /** In how long a copy counts as changed that has another validator than was announced; null if it does not. */
+  /** In how long a copy counts as changed that is another answer than was announced; null if it does not. */
   lagOf(copy: DatedCopy, nowMs: number): number | null {
     if (this.#awaited === 0) return null;
     const lags = copy.tags.flatMap((tag) => lagOf(this.#markOf(tag, copy.owner, copy.kind), copy) ?? []);
@@ -212,14 +215,17 @@ export class ChangeTable {
     return this.#markOf(tag, workspace, kind).announced;
   }
 
-  /** Notes the validator of an answer: another one than was announced is asked for again, a few times. */
+  /**
+   * Notes an answer: another one than was announced is asked for again, a few times. That a record is not there says nothing of
+   * the next answer: another replica may lag.
+   */
   noteAnswer({ kind, owner, tags, entry, position }: DatedCopy): void {
     if (this.#awaited === 0 || entry.answer.kind === 'absent') return;
     for (const tag of tags) {
-      const { etag, announced, otherEtags } = this.#markOf(tag, owner, kind);
-      if (etag === null || position.sequence < announced) continue;
-      const isOver = etag === entry.answer.etag || otherEtags >= RETRY_AFTER_MS.length;
-      this.#set({ tag, workspace: owner, kind }, isOver ? { etag: null } : { otherEtags: otherEtags + 1 });
+      const { awaited, announced, others } = this.#markOf(tag, owner, kind);
+      if (awaited === null || position.sequence < announced) continue;
+      const isOver = isAnswer(awaited, entry.answer.etag) || others >= RETRY_AFTER_MS.length;
+      this.#set({ tag, workspace: owner, kind }, isOver ? { awaited: null } : { others: others + 1 });
     }
   }
 
@@ -245,7 +251,7 @@ export class ChangeTable {
       for (const [name, { mark }] of marks) {
         if (lastOf(mark) <= sequence) {
           marks.delete(name);
-          if (mark.etag !== null) this.#awaited -= 1;
+          if (mark.awaited !== null) this.#awaited -= 1;
         } else {
           isFoundHere ||= mark.foundHereAtMs !== null;
           last = Math.max(last, lastOf(mark));
@@ -269,8 +275,8 @@ export class ChangeTable {
         if (kind === 'evaluation') this.#set({ tag, workspace, kind }, { shownAtMs: shown.requestedAtMs });
         continue;
       }
-      const etag = workspace === change.workspace ? (change.etags[kind] ?? null) : null;
-      const how = { [mode]: sequence, announced: sequence, digest: null, etag, otherEtags: 0 };
+      const awaited = awaitedOf(change, workspace, kind);
+      const how = { [mode]: sequence, announced: sequence, digest: null, awaited, others: 0 };
       this.#set({ tag, workspace, kind }, how);
     }
   }
@@ -285,7 +291,7 @@ export class ChangeTable {
     const name = nameOf(workspace, kind);
     const known = marks.get(name)?.mark ?? NO_MARK;
     const mark = { ...known, ...change };
-    this.#awaited += Number(mark.etag !== null) - Number(known.etag !== null);
+    this.#awaited += Number(mark.awaited !== null) - Number(known.awaited !== null);
     marks.set(name, { tag, workspace, kind, mark });
   }
 }
@@ -298,14 +304,26 @@ function lastOf({ soft, hard, announced }: Mark): number {
   return Math.max(soft, hard, announced);
 }
 
+/** The answer that an announcement foretells to the readers of one of its workspaces. */
+function awaitedOf(change: RecordChange, workspace: string, kind: string): Awaited | null {
+  if (change.isDeleted || workspace !== change.workspace) return 'absent';
+  const etag = change.etags[kind];
+  return etag === undefined ? null : { etag };
+}
+
+/** Whether a record is the awaited answer. */
+function isAnswer(awaited: Awaited, etag: string | null): boolean {
+  return awaited !== 'absent' && awaited.etag === etag;
+}
+
 /**
- * How long after it was received the copy is asked for again, because it has another validator than the store has announced; null
- * if it does not, or not any more.
+ * How long after it was received the copy is asked for again, because the store has announced another answer; null if it has not,
+ * or that is over.
  */
-function lagOf({ etag, announced, otherEtags }: Mark, { entry, position }: DatedCopy): number | null {
+function lagOf({ awaited, announced, others }: Mark, { entry, position }: DatedCopy): number | null {
   const { answer } = entry;
-  if (etag === null || position.sequence < announced) return null;
-  // An item of a list has none.
-  if (answer.kind === 'absent' || answer.etag === null || answer.etag === etag) return null;
-  return RETRY_AFTER_MS[Math.max(0, otherEtags - 1)] ?? null;
+  if (awaited === null || position.sequence < announced || answer.kind === 'absent') return null;
+  // An item of a list has no validator.
+  if (isAnswer(awaited, answer.etag) || (awaited !== 'absent' && answer.etag === null)) return null;
+  return RETRY_AFTER_MS[Math.max(0, others - 1)] ?? null;
 }

@@ -56,6 +56,8 @@ class World {
   /** The version that the store has now. */
   version = 1;
   isDown = false;
+  /** Whether the record is deleted there, and no replica lags. */
+  isGone = false;
   calls = 0;
   readonly #cache: ReadThrough;
 
@@ -104,10 +106,10 @@ class World {
   readonly #fetch: Fetch = async (resource, params, { ifNoneMatch }) => {
     this.calls += 1;
     if (this.isDown) throw new StoreError('unreachable', 'the store is down');
+    const [id = '', part] = new URL(resource.path(params), 'http://store').pathname.split('/').slice(4);
+    if (id === 'none' || (this.isGone && id !== '')) return { kind: 'absent', code: 'NOT_FOUND' };
     const etag = `"${this.version}"`;
     if (ifNoneMatch === etag) return { kind: 'not-modified' };
-    const [id = '', part] = new URL(resource.path(params), 'http://store').pathname.split('/').slice(4);
-    if (id === 'none') return { kind: 'absent', code: 'NOT_FOUND' };
     const evaluation = anEvaluation({ _id: id === '' ? 'ev_1' : id, title: `version ${this.version}` });
     const whole = id === '' ? { items: [evaluation], total: 1 } : evaluation;
     const raw = part === undefined ? whole : aTranscript({ evaluationId: id, body: `version ${this.version}` });
@@ -283,6 +285,42 @@ describe('C11: an announced change', () => {
     expect(await world.read('transcript')).toBe('3 miss, 1');
     await world.time.advance(60_000);
     expect(await world.read('transcript')).toBe('3 hit, 0');
+  });
+
+  test.each([
+    ['a deletion', { isDeleted: true }],
+    ['a move', { workspace: WORKSPACE_B, previousWorkspace: WORKSPACE_A }],
+  ] as const)('%s that a replica does not show yet is asked for again after 1, 3 and 10 s', async (_, change) => {
+    await warm();
+    await world.announce(change);
+    expect(await world.read('transcript')).toBe('2 miss, 1');
+    for (const seconds of [1, 3, 10]) {
+      await world.time.advance(seconds * 1000 - 1);
+      expect(await world.read('transcript')).toBe('2 hit, 0');
+      await world.time.advance(1);
+      expect(await world.read('transcript')).toBe('2 miss, 1');
+    }
+    await world.time.advance(60_000);
+    expect(await world.read('transcript')).toBe('2 hit, 0');
+    expect(await world.read('evaluation')).toBe('2 miss, 1');
+    world.isGone = true;
+    await world.time.advance(1000);
+    expect(await world.read('evaluation')).toBe('none miss, 1');
+    // Another replica lags still.
+    world.isGone = false;
+    await world.time.advance(TTL.freshMs);
+    expect(await world.read('evaluation')).toBe('2 miss, 1');
+    await world.time.advance(3000);
+    expect(await world.read('evaluation')).toBe('2 miss, 1');
+  });
+
+  test('a deleted record that is announced again is there', async () => {
+    await warm();
+    await world.announce({ isDeleted: true });
+    await world.announce({ isCreated: true });
+    expect(await world.read('transcript')).toBe('2 miss, 1');
+    await world.time.advance(60_000);
+    expect(await world.read('transcript')).toBe('2 hit, 0');
   });
 
   test('10,000 at once cost the store nothing, and are forgotten', async () => {
