@@ -74,7 +74,7 @@ const NO_MARK: Mark = {
   others: 0,
 };
 /** A list is renewed because of changes at most once in so long. */
-const LIST_EVERY_MS = 1000;
+export const LIST_EVERY_MS = 1000;
 /** When another answer than the announced one is asked for again: a replica of the store lags. */
 const RETRY_AFTER_MS = [1000, 3000, 10_000] as const;
 const LISTS_OF = 'lists-of:';

@@ -4,6 +4,7 @@ import type { Journal } from '../journal/journal.ts';
 import type { Clock } from '../time/clock.ts';
 import type { AnnouncedEvent } from './events.ts';
 import {
+  BEGIN_BEFORE_MS,
   type Appended,
   type Appending,
   type ChangeFeed,
@@ -72,20 +73,24 @@ export class MemoryFeed implements ChangeFeed {
   async settle(): Promise<void> {}
 
   async read({ workspaces, wanted, after, limit }: FeedQuery): Promise<FeedPage | null> {
-    const lastOf = (workspace: string): number => {
-      const { events, dropped } = this.#workspaces.get(workspace) ?? { events: [], dropped: 0 };
-      return dropped + events.length;
-    };
+    const ofWorkspace = (workspace: string): OfWorkspace =>
+      this.#workspaces.get(workspace) ?? { events: [], dropped: 0 };
     if (after === null) {
-      const numbers = new Map(workspaces.map((workspace) => [workspace, lastOf(workspace)]));
+      const fromMs = this.#options.clock.nowMs() - BEGIN_BEFORE_MS;
+      const numbers = new Map(
+        workspaces.map((workspace) => {
+          const { events, dropped } = ofWorkspace(workspace);
+          return [workspace, dropped + events.findLastIndex(({ atMs }) => atMs <= fromMs) + 1];
+        }),
+      );
       return { events: [], place: { feed: this.#feed, numbers }, hasMore: false };
     }
     if (after.feed !== this.#feed) return null;
     const found: (Kept & { readonly workspace: string })[] = [];
     for (const workspace of wanted) {
-      const { events, dropped } = this.#workspaces.get(workspace) ?? { events: [], dropped: 0 };
+      const { events, dropped } = ofWorkspace(workspace);
       const number = after.numbers.get(workspace) ?? 0;
-      if (number < dropped || number > lastOf(workspace)) return null;
+      if (number < dropped || number > dropped + events.length) return null;
       const unread = events.slice(number - dropped, number - dropped + limit + 1);
       found.push(...unread.map((one) => ({ ...one, workspace })));
     }

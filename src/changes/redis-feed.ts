@@ -19,6 +19,7 @@ import { announcementKey, FEED_KEY, feedOfKey } from '../redis/names.ts';
 import { defineScript, runScript } from '../redis/script.ts';
 import { EVENT_CHANGES, EVENT_KINDS } from './events.ts';
 import {
+  BEGIN_BEFORE_MS,
   type Appended,
   type Appending,
   type ChangeFeed,
@@ -119,18 +120,16 @@ local lasts = redis.call('HMGET', KEYS[3], unpack(given.workspaces))
 local numbers = {}
 for i = 1, #given.workspaces do lasts[i] = tonumber(lasts[i] or 0) end
 if given.word == '' then
+  local fromMs = nowMs - ${BEGIN_BEFORE_MS}
   for i, last in ipairs(lasts) do
-    local number, isFound = last, false
-    while number > 0 and not isFound do
-      local newest = redis.call('XREVRANGE', KEYS[3 + i], id(number), '-', 'COUNT', ${BATCH})
-      if #newest == 0 then break end
-      for _, entry in ipairs(newest) do
-        isFound = isVisible(entry)
-        if isFound then break end
-        number = numberOf(entry) - 1
-      end
+    local oldest = redis.call('XRANGE', KEYS[3 + i], '-', '+', 'COUNT', 1)[1]
+    local low, high = oldest and numberOf(oldest) - 1 or last, last
+    while low < high do
+      local middle = math.ceil((low + high) / 2)
+      local entry = redis.call('XRANGE', KEYS[3 + i], id(middle), id(middle))[1]
+      if entry and tonumber(entry[2][6]) > fromMs then high = middle - 1 else low = middle end
     end
-    numbers[i] = string.format('%.0f', number)
+    numbers[i] = string.format('%.0f', low)
   end
   return position(feedWord, numbers, 0, {})
 end

@@ -20,7 +20,7 @@ import { apiKeyOf, type Route } from './state.ts';
 
 const after = givenCursor(
   'after',
-  'The `cursor` of the answer before. Without it, the answer holds no changes and the cursor of now.',
+  'The `cursor` of the answer before. Without it, the answer holds no changes and the cursor of now, which the changes of the last three seconds follow: a list may be from before them.',
 );
 const limit = strictInteger('limit', 'How many changes an answer holds at most.', { min: 1, max: 1000, fallback: 100 });
 const workspaceId = strictUuid(
@@ -101,7 +101,7 @@ export const listChanges: Route = route({
   },
   summary: 'List changes',
   description:
-    'What has changed since a cursor: read the calls and parts that it names again, and drop what is deleted. An event is visible once every read answers the new state. Events are kept for days; a cursor that is too old is 400 `cursor_expired`. Poll it every few seconds, with `If-None-Match`: an answer without news is a 304. A query parameter that is unknown or breaks its rule is refused with 400.',
+    'What has changed since a cursor: read the calls and parts that it names again, and drop what is deleted. An event is visible once every read of the call and its parts answers the new state; lists follow within a second. Events are kept for days; a cursor that is too old is 400 `cursor_expired`. Poll it every few seconds, with `If-None-Match`: an answer without news is a 304. A query parameter that is unknown or breaks its rule is refused with 400.',
   parameters: PARAMETERS.map(({ openapi }) => openapi),
   failures: [400, 401, 403, 429, 500],
   response: changesPageSchema,

@@ -36,6 +36,11 @@ async function read(query: string, asKey = key): Promise<Page> {
   expect(reply.status).toBe(200);
   return pageSchema.parse(reply.json);
 }
+/** The place behind all that was announced: that of now has what came a short while ago still before it. */
+async function readToEnd(asKey = key): Promise<Page> {
+  const { cursor } = await read('', asKey);
+  return read(`?after=${cursor}&limit=1000`, asKey);
+}
 const textsOf = ({ changes }: Page): readonly string[] =>
   changes.map(({ id, kind, change }) => `${id} ${kind} ${change}`);
 const inA = (evaluation: string, about: object = {}) => ({ evaluation, workspace: WORKSPACE_A, ...about });
@@ -50,6 +55,7 @@ const documentOf = async (of: TestGateway) => (await of.get('/openapi.json', { i
 describe('the feed', () => {
   test('begins now, and then has each change, oldest first', async () => {
     await announce(inA('ev_0'));
+    gateway.clock.advance(3000);
     const start = await get('');
     const { cursor } = pageSchema.parse(start.json);
     expect(start.text).toBe(`{"changes":[],"cursor":"${cursor}","has_more":false,"unannounced":false}`);
@@ -60,7 +66,7 @@ describe('the feed', () => {
     await announce(inA('ev_1', { created: true, kinds: ['transcript', 'scorecard'] }), inA('ev_2', { deleted: true }));
     const page = await get(`?after=${cursor}`);
     const { cursor: next } = pageSchema.parse(page.json);
-    const at = '2026-01-15T12:00:00.000Z';
+    const at = '2026-01-15T12:00:03.000Z';
     expect(page.text).toBe(
       JSON.stringify({
         changes: [
@@ -99,6 +105,25 @@ describe('the feed', () => {
       expect(await read(`?after=${cursor}`)).toMatchObject({ changes: [], unannounced: isSaid });
     },
   );
+
+  test('of now has the changes still before it that a list may lack, so that a walk from then on misses none', async () => {
+    const put = (title: string): void =>
+      gateway.store.put({ evaluations: [anEvaluation({ _id: 'ev_1', workspaceId: WORKSPACE_A, title })] });
+    put('old');
+    await gateway.get('/v2/calls?after=', { key });
+    gateway.clock.advance(500);
+    put('new');
+    await announce(inA('ev_1', { kinds: ['evaluation'] }));
+    const { cursor } = await read('');
+    // A list is renewed because of changes once a second.
+    expect((await gateway.get('/v2/calls?after=', { key })).text).toContain('"name":"old"');
+    expect(textsOf(await read(`?after=${cursor}`))).toEqual(['ev_1 call updated']);
+    gateway.clock.advance(2999);
+    expect(textsOf(await read(`?after=${(await read('')).cursor}`))).toEqual(['ev_1 call updated']);
+    gateway.clock.advance(1);
+    expect(textsOf(await read(`?after=${(await read('')).cursor}`))).toEqual([]);
+    expect((await gateway.get('/v2/calls?after=', { key })).text).toContain('"name":"new"');
+  });
 
   test('is read in pages', async () => {
     const { cursor } = await read('');
@@ -254,7 +279,7 @@ test('a change of another workspace looks like none: every answer is the same, i
       /** All answers to a consumer who follows, with or without what others are told. */
       const follow = async (isWithForeign: boolean): Promise<readonly string[]> => {
         const seen: string[] = [];
-        const { cursor: start } = await read('');
+        const { cursor: start } = await readToEnd();
         let cursor = start;
         for (const one of steps) {
           if (one === 'read') {

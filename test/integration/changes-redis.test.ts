@@ -31,6 +31,8 @@ const pageSchema = z.object({
   has_more: z.boolean(),
 });
 
+const entriesSchema = z.array(z.tuple([z.string(), z.array(z.string())]));
+
 const announce = (ids: readonly string[], id: string | null = null, at: TestGateway = a, workspace = WORKSPACE_A) =>
   at.admin(
     'POST',
@@ -41,6 +43,11 @@ const announce = (ids: readonly string[], id: string | null = null, at: TestGate
 const get = (query = '', at: TestGateway = b, asKey = key) => at.get(`/v2/changes${query}`, { key: asKey });
 const read = async (query = '', at: TestGateway = b, asKey = key) =>
   pageSchema.parse((await get(query, at, asKey)).json);
+/** The place behind all that was announced: that of now has what came a short while ago still before it. */
+const readToEnd = async (at: TestGateway = b, asKey = key) => {
+  const { cursor } = await read('', at, asKey);
+  return read(`?after=${cursor}&limit=1000`, at, asKey);
+};
 const idsAfter = async (cursor: string, at: TestGateway = b): Promise<readonly string[]> =>
   (await read(`?after=${cursor}&limit=1000`, at)).changes.map(({ id }) => id);
 const codeAfter = async (cursor: string): Promise<unknown> => (await get(`?after=${cursor}`)).headers['x-error-code'];
@@ -48,7 +55,7 @@ const raw = <T>(run: (client: TestClient) => Promise<T>): Promise<T> => withClie
 
 describe('an announcement at one gateway', () => {
   test('is in force in both when it is answered, and both have its events', async () => {
-    const { cursor } = await read();
+    const { cursor } = await readToEnd();
     const reply = await announce(['ev_1', 'ev_2']);
     expect([reply.status, reply.json]).toEqual([200, { changes: 2, repeated: false, reached: 2, processes: 2 }]);
     expect([await idsAfter(cursor, a), await idsAfter(cursor, b)]).toEqual([
@@ -70,7 +77,7 @@ describe('an announcement at one gateway', () => {
     const both = await a.issueKey({ workspaceIds: [WORKSPACE_A, WORKSPACE_B] });
     const placeSchema = z.object({ changes: z.array(z.object({ change: z.string() })), cursor: z.string() });
     const readBoth = async (query: string) => placeSchema.parse((await get(query, b, both)).json);
-    const { cursor } = await readBoth('');
+    const { cursor } = await readToEnd(b, both);
     const moved = { evaluation: 'ev_1', workspace: move.to, previousWorkspace: move.from };
     const deleted = { evaluation: 'ev_2', workspace: move.to, deleted: true };
     expect((await a.admin('POST', '/api/changes', { changes: [moved, deleted] })).status).toBe(200);
@@ -81,8 +88,26 @@ describe('an announcement at one gateway', () => {
     expect((await readBoth(`?after=${first.cursor}&limit=1`)).changes).toMatchObject([{ change: 'created' }]);
   });
 
-  test('is made once, whichever gateway it comes to again', async () => {
+  test('of a short while ago is still before the place of now, which has no event of others before it', async () => {
+    await announce(['ev_1', 'ev_2']);
+    await announce(['ev_9'], null, a, WORKSPACE_B);
     const { cursor } = await read();
+    expect((await idsAfter(cursor)).slice(-2)).toEqual(['ev_1', 'ev_2']);
+    // Three seconds later it is not.
+    await raw(async (client) => {
+      const entries = entriesSchema.parse(await client.xrange(FEED_OF_A, '-', '+'));
+      await client.del(FEED_OF_A);
+      for (const [id, fields] of entries) {
+        const at = fields.indexOf('at') + 1;
+        const moved = id === entries.at(-1)?.[0] ? fields : fields.with(at, String(Number(fields[at]) - 3000));
+        await client.xadd(FEED_OF_A, id, ...moved);
+      }
+    });
+    expect(await idsAfter((await read()).cursor)).toEqual(['ev_2']);
+  });
+
+  test('is made once, whichever gateway it comes to again', async () => {
+    const { cursor } = await readToEnd();
     expect((await announce(['ev_1'], 'msg_1')).json).toMatchObject({ repeated: false });
     expect((await announce(['ev_1'], 'msg_1', b)).json).toMatchObject({ repeated: true, reached: 2 });
     const both = await Promise.all([announce(['ev_2'], 'msg_2', a), announce(['ev_2'], 'msg_2', b)]);
@@ -93,7 +118,7 @@ describe('an announcement at one gateway', () => {
   });
 
   test('has no event to be read before a process that does not answer has had its second', async () => {
-    const { cursor } = await read();
+    const { cursor } = await readToEnd();
     // A process that was frozen: it beats no more, and counts as alive for ten seconds.
     await raw(async (client) => {
       const about = await client.hvals('evalgate:{members}');
@@ -105,10 +130,9 @@ describe('an announcement at one gateway', () => {
     const before = await state();
     const reply = announce(['ev_1']);
     await vi.waitFor(async () => expect(await state()).not.toBe(before), WITHIN);
-    const unread = [await idsAfter(cursor, a), await idsAfter(cursor, b), (await read()).cursor];
+    const unread = [await idsAfter(cursor, a), await idsAfter(cursor, b), (await readToEnd()).cursor];
     const { json } = await reply;
     expect(json).toEqual({ changes: 1, repeated: false, reached: 2, processes: 3 });
-    // The place of now is before what cannot be read yet.
     expect(unread).toEqual([[], [], cursor]);
     expect(await idsAfter(cursor)).toEqual(['ev_1']);
   });
@@ -117,7 +141,7 @@ describe('an announcement at one gateway', () => {
 describe('events of several workspaces', () => {
   test('are in the order of their announcements, over pages', async () => {
     const both = await a.issueKey({ workspaceIds: [WORKSPACE_A, WORKSPACE_B], perMinute: 100_000, perHour: 100_000 });
-    const start = await read('', b, both);
+    const start = await readToEnd(b, both);
     const expected: string[] = [];
     for (let index = 0; index < 6; index += 1) {
       const ids = Array.from({ length: 70 }, (_, number) => `ev_${index}_${number}`);
@@ -142,7 +166,7 @@ describe('a cursor', () => {
     ['the journal is gone', () => raw((client) => client.del(JOURNAL))],
     ['the journal has lost its last event', () => raw((client) => loseLast(client))],
   ])('expires if %s', async (_, lose) => {
-    const { cursor } = await read();
+    const { cursor } = await readToEnd();
     await announce(['ev_1']);
     await announce(['ev_2']);
     await lose();
@@ -151,7 +175,7 @@ describe('a cursor', () => {
       key = await a.issueKey({ perMinute: 100_000, perHour: 100_000 });
       expect(await codeAfter(cursor)).toBe('cursor_expired');
     }, WITHIN);
-    const { cursor: next } = await read();
+    const { cursor: next } = await readToEnd();
     await announce(['ev_3']);
     expect(await idsAfter(next)).toEqual(['ev_3']);
     expect(await codeAfter(cursor)).toBe('cursor_expired');
@@ -159,7 +183,7 @@ describe('a cursor', () => {
 
   test('at the end goes on, although all events before it are gone', async () => {
     await announce(['ev_1']);
-    const { cursor } = await read();
+    const { cursor } = await readToEnd();
     await raw((client) => client.del(FEED_OF_A));
     expect(await idsAfter(cursor)).toEqual([]);
     await announce(['ev_2']);
@@ -169,7 +193,7 @@ describe('a cursor', () => {
 
 describe('without Redis', () => {
   test('nothing is announced and nothing is read; the same again later is taken', async () => {
-    const { cursor } = await read();
+    const { cursor } = await readToEnd();
     await redis.pause();
     const refused = await announce(['ev_1'], 'msg_1');
     expect([refused.status, refused.headers['retry-after']]).toEqual([503, '2']);
@@ -185,7 +209,7 @@ describe('without Redis', () => {
   });
 
   test('a full one takes announcements', async () => {
-    const { cursor } = await read();
+    const { cursor } = await readToEnd();
     await atEach(redis, (client) => client.config('SET', 'maxmemory-policy', 'noeviction', 'maxmemory', '1'));
     try {
       expect((await announce(['ev_1'], 'msg_1')).status).toBe(200);
