@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { hashToken } from '../../src/keys/token.ts';
 import { runCli } from '../support/cli.ts';
@@ -14,6 +14,7 @@ import { PROGRAM } from '../support/process.ts';
 import { SeededRandom } from '../support/random.ts';
 import { anEvaluation, aScoredCard, aTranscript, WORKSPACE_A } from '../support/records.ts';
 import { startRedis } from '../support/redis.ts';
+import { WITHIN } from '../support/world.ts';
 
 const PLENTY = 1_000_000;
 const ANNOUNCED = { CHANGES_ANNOUNCED: 'true' };
@@ -170,6 +171,22 @@ test('an old copy, which the store could not renew, is asked for again', async (
   expect(await sync()).toMatchObject({ written: 1, parts: 1, unreadable: 0 });
   expect(copied()).toEqual(stored());
   expect(await sync()).toMatchObject({ calls: 0 });
+});
+
+test('a list that the store could not renew is asked for until it can', async () => {
+  putMany(3);
+  await gateway.get('/v2/calls?after=&pageSize=100', { key });
+  gateway.clock.advance(5000);
+  put('ev_1', 99);
+  await announce({ evaluation: 'ev_1' });
+  gateway.clock.advance(5000);
+  const mend = gateway.store.fail(500);
+  const running = sync();
+  await vi.waitUntil(() => gateway.logLines.some((line) => line.includes('"cache":"changed"')), WITHIN);
+  mend();
+  gateway.clock.advance(2000);
+  await running;
+  expect(copied()).toEqual(stored());
 });
 
 test('a record that is damaged is asked for again, also one that is not in the copy yet', async () => {

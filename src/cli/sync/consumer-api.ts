@@ -51,12 +51,17 @@ export class ConsumerApi {
     this.#options = options;
   }
 
-  /** `path` begins with `/v2`, or is the address of a link. Rejects with a CliError for what no other try can mend. */
-  async get(path: string): Promise<Reply> {
+  /**
+   * `path` begins with `/v2`, or is the address of a link. `isNewNeeded`: an old answer is none. Rejects with a CliError for what no
+   * other try can mend.
+   */
+  async get(path: string, isNewNeeded = false): Promise<Reply> {
     const { url, signal, onWait } = this.#options;
     for (let tries = 1; ; tries += 1) {
       await this.#untilAllowed();
-      const outcome = await this.#ask(new URL(path, url));
+      const answer = await this.#ask(new URL(path, url));
+      const isUnfit = isNewNeeded && 'kind' in answer && answer.kind === 'found' && answer.isOld;
+      const outcome = isUnfit ? tooOld(path) : answer;
       if ('kind' in outcome) return outcome;
       if (tries === MAX_TRIES) throw new CliError(`${outcome.reason}. It was tried ${tries} times; try again later.`);
       const delayMs = outcome.delayMs ?? Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** (tries - 1));
@@ -113,6 +118,14 @@ interface Retry {
   readonly isForAll: boolean;
   /** Whether something else than a gateway has answered: its 404 has a code, and its 200 is JSON. */
   readonly isForeign?: boolean;
+}
+
+function tooOld(path: string): Retry {
+  return {
+    reason: `${path} is from before a change that the store could not be asked about`,
+    delayMs: null,
+    isForAll: false,
+  };
 }
 
 function replyOf(address: URL, { status, headers }: Response, text: string): Reply | Retry {
