@@ -6,7 +6,7 @@ const MODELS = [
   'test/http/common/{isolation,rate-limit-walk}.test.ts',
   'test/openapi/public-forms.test.ts',
   'test/unit/transcript/*.test.ts',
-  'test/simulation/{seeds-1,seeds-2,redis-model}.test.ts',
+  'test/simulation/{seeds-1,seeds-2,redis-model,quota-script}.test.ts',
 ];
 
 /**

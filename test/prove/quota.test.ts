@@ -49,9 +49,9 @@ async function findLog({ redis }: Fleet): Promise<{ readonly url: string; readon
   throw new Error('Redis holds no log of admitted requests.');
 }
 
-test('the pure algorithm', (context) => {
+test('the pure algorithm', async (context) => {
   const traces = 10_000;
-  const { decisions, refusals, faults } = judgeTraces(traces);
+  const { decisions, refusals, faults } = await judgeTraces(traces);
   prove(context, {
     name: 'quota, pure algorithm',
     bar: `${count(traces)} random traces, decided as by an oracle that goes through the whole log`,

@@ -1,4 +1,4 @@
-/** The pure algorithm of the quota on random traces, judged by the oracle. */
+/** An algorithm of the quota on random traces, judged by the oracle. */
 import { isDeepStrictEqual } from 'node:util';
 import type { QuotaDecision, QuotaLimits } from '../../src/quota/limiter.ts';
 import { HOUR_MICROS, MINUTE_MICROS, SlidingWindowLog } from '../../src/quota/window-log.ts';
@@ -23,11 +23,22 @@ export interface TracesVerdict {
   readonly faults: readonly string[];
 }
 
-/** So many traces: bursts, steps to the edges of windows, limits that change, clocks that go back. */
-export function judgeTraces(traces: number): TracesVerdict {
+/** The decision on a request at that time, which is remembered if it is admitted. */
+export type Decide = (nowMicros: number, limits: QuotaLimits) => QuotaDecision | Promise<QuotaDecision>;
+
+function decideInMemory(): Decide {
+  const log = new SlidingWindowLog();
+  return (nowMicros, limits) => log.consume(nowMicros, limits);
+}
+
+/**
+ * So many traces: bursts, steps to the edges of windows, limits that change, clocks that go back. `begin` begins a log for each;
+ * by default that of the pure algorithm.
+ */
+export async function judgeTraces(traces: number, begin: () => Decide = decideInMemory): Promise<TracesVerdict> {
   const tally = { decisions: 0, refusals: 0, faults: [] as string[] };
   for (let seed = 1; seed <= traces && tally.faults.length < MAX_FAULTS; seed += 1) {
-    const verdict = judgeTrace(new SeededRandom(seed));
+    const verdict = await judgeTrace(new SeededRandom(seed), begin());
     tally.decisions += verdict.decisions;
     tally.refusals += verdict.refusals;
     tally.faults.push(...verdict.faults.map((fault) => `trace ${seed}: ${fault}`));
@@ -35,7 +46,7 @@ export function judgeTraces(traces: number): TracesVerdict {
   return tally;
 }
 
-function judgeTrace(random: SeededRandom): TracesVerdict {
+async function judgeTrace(random: SeededRandom, decide: Decide): Promise<TracesVerdict> {
   const changing = random.next() < 0.3;
   const newLimits = (): QuotaLimits => ({ perMinute: random.integer(1, 6), perHour: random.integer(1, 15) });
   const isSteppedBack = random.next() < 0.2;
@@ -43,14 +54,13 @@ function judgeTrace(random: SeededRandom): TracesVerdict {
   let nowMicros = START;
   let refusals = 0;
   const faults: string[] = [];
-  const log = new SlidingWindowLog();
   const oracle = new QuotaOracle();
   for (let step = 0; step < STEPS; step += 1) {
     nowMicros = nextTime(random, nowMicros, oracle);
     if (isSteppedBack && random.next() < 0.1) nowMicros -= random.integer(0, 2 * HOUR_MICROS);
     if (changing && random.next() < 0.2) limits = newLimits();
     const expected = oracle.consume(nowMicros, limits);
-    const decision = log.consume(nowMicros, limits);
+    const decision = await decide(nowMicros, limits);
     if (!isDeepStrictEqual(decision, expected)) {
       faults.push(`step ${step} is ${JSON.stringify(decision)} instead of ${JSON.stringify(expected)}`);
     }
