@@ -63,14 +63,17 @@ test('once, however often it is sent, and also if it comes after a later one; an
   expect(await timesOf(quotaId)).toEqual([2, 1, 1, 1].map((seconds) => now - seconds * SECOND));
 });
 
-test('nothing that has left the hour, and nothing of the future but as of now', async () => {
+test('all of the last hour, nothing older, and nothing of the future but as of now', async () => {
   const from = await nowMicros();
   const quotaId = await givenLog([from + HOUR]);
+  const inTheHour = from - HOUR + 60 * SECOND;
   await limiter.merge(quotaId, 'a', 1, [
     [from - HOUR - SECOND, 5],
+    [inTheHour, 1],
     [from + 2 * HOUR, 2],
   ]);
-  const times = await timesOf(quotaId);
+  const [oldest, ...times] = await timesOf(quotaId);
+  expect(oldest).toBe(inTheHour);
   expect(times).toHaveLength(3);
   for (const time of times) expect(time - from).toBeLessThan(10 * SECOND);
 });

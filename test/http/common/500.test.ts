@@ -157,3 +157,11 @@ test('S2: no body and no header of a failure names the store, an id or a place i
     }
   }
 });
+
+test('S2: Retry-After is a minute at most, however long it takes', async () => {
+  const { ask } = await readerOf(gateway, GET_CALL, { subject: newSubject() });
+  expect((await gateway.admin('PUT', '/api/cache/maintenance', { for: '1h' })).status).toBe(200);
+  const reply = await ask();
+  expect([reply.status, reply.headers['retry-after']]).toEqual([500, '60']);
+  expect((await gateway.admin('DELETE', '/api/cache/maintenance')).status).toBe(200);
+});
