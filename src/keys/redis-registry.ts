@@ -108,10 +108,18 @@ export class RedisRegistry extends RedisDirectory implements KeyLookup {
     return { known: this.#census.known, loss: this.#census.loss };
   }
 
-  /** Before a key is added, the keys are counted: else it could stand for one that was lost since the last count. */
+  /**
+   * Before a key is added, the keys are counted: else it could stand for one that was lost since the last count. It is remembered
+   * at once, since it could be lost before the next count.
+   */
   protected override async commit(changes: readonly KeyChange[], isIssue: boolean): Promise<Made | null> {
-    if (changes.some(({ replaces }) => replaces === null)) await this.#count();
-    return super.commit(changes, isIssue);
+    const added = changes.filter(({ replaces }) => replaces === null).length;
+    if (added === 0) return super.commit(changes, isIssue);
+    await this.#count();
+    const { known } = this.#census;
+    const made = await super.commit(changes, isIssue);
+    if (made !== null && known !== null) this.#census.remember(known + added);
+    return made;
   }
 
   touch({ hash }: ApiKey): void {

@@ -137,6 +137,14 @@ test('a Redis that lost its keys is reported by all, also by later processes, un
   });
 });
 
+test('a key that is lost right after its creation is reported too', async () => {
+  const gateway = await one();
+  await gateway.issueKey();
+  await redis.flush();
+  await keysAre(gateway, /^degraded: Redis lost its data at \d\d:\d\d; 0 of 1 key is left/);
+  expect(await keyCounts(gateway)).toEqual({ evalgate_keys: 0, evalgate_keys_lost: 1 });
+});
+
 test('keys that are created after a loss stand for none that was lost', async () => {
   const { here: a, there: b } = await start(2);
   await a.issueKey();
