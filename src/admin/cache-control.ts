@@ -1,6 +1,6 @@
 /** /api/cache/ttl, /purge and /maintenance: changing what the cache does. Every change goes into the audit. */
 import { isDeepStrictEqual } from 'node:util';
-import type { Maintenance } from '../upstream/maintenance.ts';
+import type { Maintenance } from '../journal/journal.ts';
 import { erase } from '../cache/erase.ts';
 import { purge } from '../cache/purge.ts';
 import type { Tag } from '../cache/purge-log.ts';

@@ -49,6 +49,11 @@ export function setOfOwner(owner: string, readers: WorkspaceSet): WorkspaceSet {
   return owner === readers.name ? readers : { ids: [owner], name: owner };
 }
 
+/** The workspaces of the set that a record of that owner is none of; none for a list. */
+export function othersThan(owner: string, { ids }: WorkspaceSet): readonly string[] {
+  return ids.includes(owner) ? ids.filter((id) => id !== owner) : [];
+}
+
 /** An address as one text: keys have no spaces. */
 export function addressText({ key, owner }: Address): string {
   return `${key} ${owner}`;

@@ -5,7 +5,7 @@
  *
  * Some minutes later a change is forgotten: by then the copies from before it, in memory and in Redis, bear the mark themselves.
  */
-import type { Changed, Position, RecordChange, Snapshot } from '../journal/journal.ts';
+import type { Changed, LastPurge, Position, PurgeMode, RecordChange, Snapshot } from '../journal/journal.ts';
 import { RECORD_KINDS } from '../upstream/resources.ts';
 import { type CacheRequest, recordRequest } from './request.ts';
 
@@ -45,7 +45,6 @@ export interface Dated {
   readonly requestedAtMs: number;
 }
 
-export type ChangeMode = 'soft' | 'hard';
 /** Who has said that a record has changed: the store, or an answer that shows it. */
 export type ChangeOrigin = 'announced' | 'shown';
 
@@ -80,7 +79,7 @@ const RETRY_AFTER_MS = [1000, 3000, 10_000] as const;
 const LISTS_OF = 'lists-of:';
 
 /** How a copy of that kind is from before the changes of a mark; null if it is not. */
-export function isBefore({ mark, kind }: Pick<MarkOf, 'mark' | 'kind'>, copy: Dated): ChangeMode | null {
+export function isBefore({ mark, kind }: Pick<MarkOf, 'mark' | 'kind'>, copy: Dated): PurgeMode | null {
   const { sequence } = copy.position;
   if (sequence < mark.hard) return 'hard';
   if (mark.foundHereAtMs !== null && copy.requestedAtMs < mark.foundHereAtMs) return 'soft';
@@ -110,7 +109,7 @@ export class ChangeTable {
   /** By tag, then by workspace and kind. */
   readonly #marks = new Map<string, Map<string, MarkOf>>();
   /** By `lists-of:` tag: the last changes of what the lists of a workspace show. */
-  readonly #lists = new Map<string, { readonly soft: number; readonly hard: number }>();
+  readonly #lists = new Map<string, LastPurge>();
   /** The last change of all: no copy from after it is looked up. */
   #last = 0;
   /** How many marks wait for an answer. */
@@ -156,14 +155,14 @@ export class ChangeTable {
    * How the copy is from before a change of what it shows. `workspaceIds`: those of the readers of a negative entry; without them
    * it counts as that of its owner alone.
    */
-  of(copy: DatedCopy, nowMs: number, workspaceIds: readonly string[] = [copy.owner]): ChangeMode | null {
+  of(copy: DatedCopy, nowMs: number, workspaceIds: readonly string[] = [copy.owner]): PurgeMode | null {
     const { kind, owner, tags, position, entry, changed } = copy;
     const known = changed === undefined ? null : 'soft';
     if (position.sequence >= this.#last && this.#awaited === 0) return known;
     if (kind === 'list') return this.#ofList(copy, nowMs);
     const workspaces = entry.answer.kind === 'found' ? [owner] : workspaceIds;
     const dated = { position, requestedAtMs: entry.requestedAtMs };
-    let worst: ChangeMode | null = known;
+    let worst: PurgeMode | null = known;
     for (const tag of tags) {
       const marks = this.#marks.get(tag);
       if (marks === undefined) continue;
@@ -186,8 +185,8 @@ export class ChangeTable {
     return lags.length === 0 ? null : Math.max(0, Math.min(...lags) - (nowMs - copy.receivedAtMs));
   }
 
-  #ofList({ tags, position, entry }: DatedCopy, nowMs: number): ChangeMode | null {
-    let worst: ChangeMode | null = null;
+  #ofList({ tags, position, entry }: DatedCopy, nowMs: number): PurgeMode | null {
+    let worst: PurgeMode | null = null;
     for (const tag of tags) {
       const last = this.#lists.get(tag);
       if (last === undefined) continue;

@@ -24,7 +24,7 @@ import type { LastSeenOf } from './shared-cache.ts';
 /** A change as the store announces it. */
 export type AnnouncedChange = Omit<RecordChange, 'shown'>;
 
-/** The kinds that belong to an evaluation, itself first. */
+/** The kinds that belong to an evaluation: itself, which is the call of the API, and its parts. */
 export const EVALUATION_KINDS = ['evaluation', 'transcript', 'scorecard', 'dealInsights'] as const;
 
 export interface ChangesOptions {

@@ -1,18 +1,19 @@
 /** The copies that the tiers of this process have of a request, with their freshness. */
+import type { Moved } from '../journal/journal.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Timers } from '../time/timers.ts';
 import type { MaintenanceWatch } from '../upstream/maintenance.ts';
 import type { Fetch } from '../upstream/store.ts';
-import type { WorkspaceSet } from './address.ts';
+import { othersThan, type WorkspaceSet } from './address.ts';
 import { isNewer, isOfKind, type StoredEntry } from './entry.ts';
 import type { Changes } from './changes.ts';
 import type { CacheListener } from './events.ts';
-import { type MemoryTier, othersThan } from './memory-tier.ts';
+import type { MemoryTier } from './memory-tier.ts';
 import { type CachedCopy, type FreshFor, freshnessOf, type FreshnessPolicy } from './plan.ts';
 import type { PurgeLog } from './purge-log.ts';
 import type { Reader, Tier } from './reader.ts';
 import type { CacheRequest } from './request.ts';
-import type { Moved, SharedCache } from './shared-cache.ts';
+import type { SharedCache } from './shared-cache.ts';
 import type { TtlPolicy } from './ttl-policy.ts';
 
 /** The store, and when it may be called. */

@@ -2,7 +2,8 @@
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../shares/at-most.ts';
 import type { Clock } from '../time/clock.ts';
-import type { Maintenance, MaintenanceWatch } from '../upstream/maintenance.ts';
+import type { Maintenance } from '../journal/journal.ts';
+import type { MaintenanceWatch } from '../upstream/maintenance.ts';
 import { workspaceSetOf, type WorkspaceSet } from './address.ts';
 import { assess } from './copies.ts';
 import type { ChangeOrigin } from './change-table.ts';

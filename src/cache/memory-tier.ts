@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { atMost } from '../shares/at-most.ts';
 import type { Clock } from '../time/clock.ts';
 import { RESOURCES } from '../upstream/resources.ts';
-import { type Address, addressText, ownersIn, type WorkspaceSet } from './address.ts';
+import { type Address, addressText, othersThan, ownersIn, type WorkspaceSet } from './address.ts';
 import {
   ageOf,
   type Entry,
@@ -366,11 +366,6 @@ function shown({ stored, bytes }: Pick<Slot, 'stored' | 'bytes'>): KeptCopy {
 /** Who is charged for a copy that readers with that API key bring. */
 export function holderOf(keyId: string | undefined): string {
   return keyId ?? '';
-}
-
-/** The owners of the set that a record of that owner is none of; none for a list. */
-export function othersThan(owner: string, { ids }: WorkspaceSet): readonly string[] {
-  return ids.includes(owner) ? ids.filter((id) => id !== owner) : [];
 }
 
 /** An estimate of the memory that an entry takes, the room around it included. */

@@ -1,6 +1,6 @@
 /** Opens the cache: its tiers, what changes them, and the reads through them. */
 import type { Config } from '../config/config.ts';
-import type { Journal } from '../journal/journal.ts';
+import type { Journal, Moved } from '../journal/journal.ts';
 import type { Instances } from '../redis/instances.ts';
 import type { Links } from '../redis/links.ts';
 import { renewalRateKey } from '../redis/names.ts';
@@ -22,7 +22,7 @@ import { PurgeLog } from './purge-log.ts';
 import { ReadThrough } from './read-through.ts';
 import { openSharedTier, type SharedTier, type SharedTierHooks } from './redis/open.ts';
 import { MemorySeenCalls, noteForgotten, type SeenCalls } from './seen-calls.ts';
-import { type Moved, type SharedCacheAdmin, UNSHARED } from './shared-cache.ts';
+import { type SharedCacheAdmin, UNSHARED } from './shared-cache.ts';
 import { TtlControl } from './ttl-control.ts';
 import { CACHE_CLASSES, TtlPolicy, type TtlEnd } from './ttl-policy.ts';
 import { WhatIf } from './what-if/what-if.ts';

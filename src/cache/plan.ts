@@ -8,7 +8,7 @@ import type { MissReason } from './events.ts';
 import { ageOf, classOf, sinceFutureMs, type StoredEntry } from './entry.ts';
 import { setOfOwner, type WorkspaceSet } from './address.ts';
 import { type CacheRequest, mix32 } from './request.ts';
-import type { Maintenance } from '../upstream/maintenance.ts';
+import type { Maintenance } from '../journal/journal.ts';
 import type { PurgeLog } from './purge-log.ts';
 import type { Tier } from './reader.ts';
 import { type CacheTtl, isCacheable, type TtlPolicy } from './ttl-policy.ts';

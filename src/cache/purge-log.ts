@@ -17,10 +17,10 @@
  */
 import { z } from 'zod';
 import { ID_PATTERN, UUID_PATTERN } from '../domain/vocabulary.ts';
-import type { Journal, LastPurge, Position, Snapshot } from '../journal/journal.ts';
+import type { Journal, LastPurge, Position, PurgeMode, Snapshot } from '../journal/journal.ts';
 import type { Clock } from '../time/clock.ts';
 import type { RecordTag } from '../upstream/resources.ts';
-import { type ChangeMode, ChangeTable, type DatedCopy, type MarkOf } from './change-table.ts';
+import { ChangeTable, type DatedCopy, type MarkOf } from './change-table.ts';
 import { CACHE_CLASSES, type CacheClass } from './ttl-policy.ts';
 
 /** The tags that copies are purged by: those of their record, of their class, and one that all of them have. */
@@ -58,9 +58,6 @@ export interface Tagged {
   /** How far the journal was known before the fetch of the copy began. */
   readonly position: Position;
 }
-
-/** `hard`: a purged copy is gone. `soft`: it is stale, and served while it is refreshed. */
-export type PurgeMode = 'soft' | 'hard';
 
 /** Whether an answer of the store may be kept whose fetch is just over. */
 export function mayBeKept(purges: Pick<PurgeLog, 'since' | 'forgotten'>, fetched: Tagged): boolean {
@@ -388,7 +385,7 @@ export class PurgeLog {
   }
 
   /** How the copy is from before a change of what it shows (`ChangeTable.of`); null if it is not. */
-  changeOf(copy: DatedCopy, nowMs: number, workspaceIds?: readonly string[]): ChangeMode | null {
+  changeOf(copy: DatedCopy, nowMs: number, workspaceIds?: readonly string[]): PurgeMode | null {
     return this.changeTable.of(copy, nowMs, workspaceIds);
   }
 

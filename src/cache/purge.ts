@@ -3,10 +3,11 @@
  * log, then a count of what it took.
  */
 import type { Measured } from './entry.ts';
+import type { PurgeMode } from '../journal/journal.ts';
 import { replyText } from '../redis/errors.ts';
 import type { Timers } from '../time/timers.ts';
 import type { MemoryTier } from './memory-tier.ts';
-import { type HardPurgeListener, isPurged, type PurgeLog, type PurgeMode, type Tag, type Tagged } from './purge-log.ts';
+import { type HardPurgeListener, isPurged, type PurgeLog, type Tag, type Tagged } from './purge-log.ts';
 import type { SharedCacheAdmin } from './shared-cache.ts';
 import { isBefore, keyOf, type MarkOf, originOf } from './change-table.ts';
 import { keysOfEvaluation } from './request.ts';

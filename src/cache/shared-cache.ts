@@ -175,14 +175,6 @@ export interface SharedCacheAdmin {
   addEnding(): Promise<readonly number[]>;
 }
 
-/** Copies have ended: an event of the journal, for the processes that hold them in memory. */
-export interface Moved {
-  readonly key: string;
-  readonly workspaces: readonly string[];
-  /** When the fetch began whose answer has ended them, Unix milliseconds: newer copies stay. */
-  readonly requestedAtMs: number;
-}
-
 const KEPT_HERE: Completion = { status: 'unshared', ended: [] };
 
 /** The lease of a process that shares nothing, or cannot now: it asks the store for itself. */

@@ -1,14 +1,12 @@
 /** Announcements of the store: which records changed, as `POST /api/changes` takes them and as the gateway uses them. */
 import { z } from 'zod';
-import type { AnnouncedChange } from '../cache/changes.ts';
+import { type AnnouncedChange, EVALUATION_KINDS } from '../cache/changes.ts';
 import { ID_PATTERN, UUID_PATTERN } from '../domain/vocabulary.ts';
-
-/** The kinds of changes of an evaluation: of itself, which is the call of the API, and of its parts. */
-const CHANGED_KINDS = ['evaluation', 'transcript', 'scorecard', 'dealInsights'] as const;
+import type { PurgeMode } from '../journal/journal.ts';
 
 export interface Announcement {
   /** `hard`: the old copies are never served again. `soft`: they are served if the renewal fails. */
-  readonly mode: 'soft' | 'hard';
+  readonly mode: PurgeMode;
   readonly changes: readonly AnnouncedChange[];
 }
 
@@ -18,7 +16,7 @@ export const MAX_CHANGES = 1000;
 export const ANNOUNCEMENT_LIMIT_BYTES = 1024 * 1024;
 
 const ID = 'a text of 1 to 64 characters of A-Z, a-z, 0-9, _ and -';
-const KINDS = CHANGED_KINDS.join(', ');
+const KINDS = EVALUATION_KINDS.join(', ');
 /** RFC 9110, 8.8.3; a store's ETag is rarely longer than a digest. */
 const ETAG = /^(?:W\/)?"[\x21\x23-\x7e\x80-\xff]{0,128}"$/;
 
@@ -35,9 +33,9 @@ const members = z.strictObject({
   scorecard: id.optional().describe(`${ID}; the id of a scorecard whose rubric changed, with workspace alone`),
   workspace: uuid.describe('a UUID'),
   kinds: z
-    .array(z.enum(CHANGED_KINDS).describe(KINDS))
+    .array(z.enum(EVALUATION_KINDS).describe(KINDS))
     .min(1)
-    .max(CHANGED_KINDS.length)
+    .max(EVALUATION_KINDS.length)
     .optional()
     .describe(`an array of ${KINDS}; all if it is left out; not of a scorecard`),
   created: z
@@ -74,11 +72,11 @@ const change = members
       refuse('previousWorkspace');
   })
   .transform(({ evaluation, scorecard = '', workspace, ...about }): AnnouncedChange => {
-    const { kinds = CHANGED_KINDS, created = false, deleted = false, previousWorkspace = null, etags = {} } = about;
+    const { kinds = EVALUATION_KINDS, created = false, deleted = false, previousWorkspace = null, etags = {} } = about;
     return {
       tag: evaluation === undefined ? `scorecard:${scorecard}` : `evaluation:${evaluation}`,
       workspace,
-      kinds: evaluation === undefined ? ['rubric'] : CHANGED_KINDS.filter((kind) => kinds.includes(kind)),
+      kinds: evaluation === undefined ? ['rubric'] : EVALUATION_KINDS.filter((kind) => kinds.includes(kind)),
       isCreated: created,
       isDeleted: deleted,
       previousWorkspace,

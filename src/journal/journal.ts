@@ -15,21 +15,19 @@ export interface Position {
   readonly sequence: number;
 }
 
+/**
+ * What becomes of the copies from before a purge or a change. `hard`: they are never served again. `soft`: purged ones are
+ * served while one refresh runs, changed ones only if they cannot be renewed.
+ */
+export type PurgeMode = 'soft' | 'hard';
+
 export interface EventsByKind {
   /** Tags are purged. */
-  readonly purge: { readonly tags: readonly string[]; readonly mode: 'soft' | 'hard' } & From03;
-  /**
-   * The store has disowned a record for these workspaces: it has moved, or is gone. Copies filed under them from fetches that
-   * began before `requestedAtMs` (Unix milliseconds) end.
-   */
-  readonly moved: {
-    readonly key: string;
-    readonly workspaces: readonly string[];
-    readonly requestedAtMs: number;
-  } & Counted;
+  readonly purge: { readonly tags: readonly string[]; readonly mode: PurgeMode } & From03;
+  readonly moved: Moved & Counted;
   /** All times of a class that operators have set are these now. */
   readonly times: { readonly class: string; readonly overrides: readonly TimeOverride[] };
-  readonly maintenance: { readonly maintenance: MaintenancePeriod | null };
+  readonly maintenance: { readonly maintenance: Maintenance | null };
   /** The records of these keys have changed; null for more than an event can name. */
   readonly keys: { readonly hashes: readonly string[] | null } & From03;
   /** Records have changed in the store. One event per announcement, or per answer that has shown changes. */
@@ -45,9 +43,16 @@ export interface EventsByKind {
   readonly swept: { readonly upTo: number };
 }
 
+/** The store has disowned a record for these workspaces: it has moved, or is gone. */
+export interface Moved {
+  readonly key: string;
+  readonly workspaces: readonly string[];
+  /** When the fetch began that has shown it, Unix milliseconds. Copies there from earlier fetches end; newer ones stay. */
+  readonly requestedAtMs: number;
+}
+
 export interface Changed {
-  /** `hard`: copies from before are never served again. `soft`: only if they cannot be renewed. */
-  readonly mode: 'soft' | 'hard';
+  readonly mode: PurgeMode;
   /** Whether the store has announced it; else an answer of the store has shown it. */
   readonly isAnnounced: boolean;
   /** Unix milliseconds. */
@@ -93,10 +98,12 @@ export interface TimeOverride {
   readonly untilMs: number | null;
 }
 
-export interface MaintenancePeriod {
+/** Operators keep every call from the store. */
+export interface Maintenance {
   /** Unix milliseconds. */
   readonly sinceMs: number;
   readonly untilMs: number;
+  /** Who began it, or moved its end last. */
   readonly by: string;
 }
 
@@ -133,7 +140,7 @@ export interface Snapshot {
   readonly sweptUpTo: number;
   /** By class. A class without overrides may be left out. */
   readonly times: ReadonlyMap<string, readonly TimeOverride[]>;
-  readonly maintenance: MaintenancePeriod | null;
+  readonly maintenance: Maintenance | null;
 }
 
 /** Applied synchronously, in order, once in every process. */

@@ -17,7 +17,7 @@ import {
   MAX_TIMESTAMP_MS,
   type NewKey,
 } from '../keys/key.ts';
-import type { Maintenance } from '../upstream/maintenance.ts';
+import type { Maintenance } from '../journal/journal.ts';
 import type { KeptEntry } from './answers.ts';
 
 const DAY_MS = 86_400_000;

@@ -1,5 +1,6 @@
 /** The dependencies of every gateway besides the store and Redis: its settings, its own capacity, and the maintenance switch. */
-import { type Maintenance, MaintenanceState } from '../upstream/maintenance.ts';
+import type { Maintenance } from '../journal/journal.ts';
+import { MaintenanceState } from '../upstream/maintenance.ts';
 import type { Config } from '../config/config.ts';
 import { isCacheExposed } from '../config/cross-checks.ts';
 import type { ConfigFault } from '../config/errors.ts';

@@ -2,18 +2,10 @@
  * Maintenance: operators keep every call from the store until a given time. It is in force in every process, and ends by
  * itself by each process's own clock.
  */
-import type { Journal } from '../journal/journal.ts';
+import type { Journal, Maintenance } from '../journal/journal.ts';
 import type { Clock } from '../time/clock.ts';
 import type { Fetch } from './store.ts';
 import { StoreError } from './store-error.ts';
-
-export interface Maintenance {
-  /** Unix milliseconds. */
-  readonly sinceMs: number;
-  readonly untilMs: number;
-  /** Who began it, or moved its end last. */
-  readonly by: string;
-}
 
 /** The maintenance in force in this process; null while the store may be called. */
 export interface MaintenanceWatch {

@@ -14,10 +14,9 @@
  * - for the team that owns the store, its check in `cli/doctor/store-records.ts` and a section in `docs/store-interface.md`
  * - for operators, its class in `docs/configuration.md` and in rule C1, and its span in `docs/tracing.md`
  * - for a new kind of purge tag, `TAG_NAMES` in `cache/purge-log.ts`
- * - if the store announces its changes, its kind in `CHANGED_KINDS` (`changes/announcement.ts`), and in `EVENT_KINDS`
- *   (`changes/events.ts`) if consumers of calls read it
+ * - if the store announces its changes, its kind in `EVALUATION_KINDS` (`cache/changes.ts`), in the `etags` of
+ *   `changes/announcement.ts`, and in `EVENT_KINDS` (`changes/events.ts`) if consumers of calls read it
  */
-import { createYield } from '../time/turns.ts';
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { SurfaceName } from '../domain/operations.ts';
@@ -32,6 +31,7 @@ import {
   transcriptSchema,
 } from '../domain/records.ts';
 import { hasReport, REPORT_EMAIL_PATH } from '../domain/report.ts';
+import { createYield } from '../time/turns.ts';
 import { garbled, malformed } from './store-error.ts';
 import { faultyMember, hasOpenObject, memberOf, type Validation, validatorOf, workspaceIdOf } from './validation.ts';
 

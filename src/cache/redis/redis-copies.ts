@@ -2,12 +2,13 @@
  * All copies in Redis, as operators and the sweep see them: how much there is, what is deleted or marked, how long it is kept.
  */
 import { z } from 'zod';
+import type { PurgeMode } from '../../journal/journal.ts';
 import type { RedisLink } from '../../redis/connection.ts';
 import { CacheNames } from '../../redis/names.ts';
 import { runScript } from '../../redis/script.ts';
 import type { Clock } from '../../time/clock.ts';
 import type { Address, WorkspaceSet } from '../address.ts';
-import type { ChangeMode, ChangeOrigin, Dated } from '../change-table.ts';
+import type { ChangeOrigin, Dated } from '../change-table.ts';
 import type { Measured } from '../entry.ts';
 import { isPurged, type PurgeLog, type Tag, type Tagged } from '../purge-log.ts';
 import { idIn, KEY_VERSION } from '../request.ts';
@@ -127,7 +128,7 @@ export class RedisCopies implements SharedCacheAdmin {
   async mark(
     { key, owner }: Address,
     changed: ChangeOrigin,
-    isBefore: (copy: Dated) => ChangeMode | null,
+    isBefore: (copy: Dated) => PurgeMode | null,
   ): Promise<void> {
     this.#assertUsable();
     const { cache, entries } = this.#options;

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { Entry } from '../../../src/cache/entry.ts';
 import { hash32 } from '../../../src/cache/request.ts';
 import { type Freshness, freshnessOf, jitterOf, plan } from '../../../src/cache/plan.ts';
-import type { PurgeMode } from '../../../src/cache/purge-log.ts';
+import type { PurgeMode } from '../../../src/journal/journal.ts';
 import { purgesAlone } from '../../support/purges.ts';
 import type { CacheTtl } from '../../../src/cache/ttl-policy.ts';
 import { systemClock } from '../../../src/time/clock.ts';
