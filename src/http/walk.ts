@@ -12,7 +12,8 @@
  *
  * How it fails: windows of different moments may not meet, if many records were added or removed in between. Then one more
  * window across the seam is read; then windows that begin at other offsets, of which there are no copies from other moments; and
- * after three attempts the read fails: a page never has a gap.
+ * after three attempts the read fails: a page never has a gap. If so many records follow one another that are left out, the page
+ * ends before them; it fails if it has none before them.
  */
 import { z } from 'zod';
 import { ID_PATTERN } from '../domain/vocabulary.ts';
@@ -22,6 +23,8 @@ import { garbled } from '../upstream/store-error.ts';
 export const WINDOW_SIZE = 100;
 const STRIDE = WINDOW_SIZE - 1;
 const MAX_ATTEMPTS = 3;
+/** A page is made of so many windows at most, whatever the store sends. */
+const MAX_WINDOWS = 100;
 /** How much earlier the windows of each attempt begin than those of the one before. */
 const SHIFT = STRIDE / MAX_ATTEMPTS;
 
@@ -93,7 +96,7 @@ export async function walk(place: Place | null, size: number, readWindow: ReadWi
   let { omitted } = found.window;
   let offset = 0;
   const items: EvaluationRecord[] = [];
-  for (;;) {
+  for (let windows = 1; ; windows += 1) {
     const taken = found.window.items.slice(found.at, found.at + size - items.length);
     if (items.length === 0) offset = found.offset + found.at;
     items.push(...taken);
@@ -102,7 +105,10 @@ export async function walk(place: Place | null, size: number, readWindow: ReadWi
     const isEnd = isWindowRead && found.offset + WINDOW_SIZE >= found.window.total;
     const last = items.at(-1) ?? place;
     const next = last === null ? null : placeBehind(last, isWindowRead ? found.offset + WINDOW_SIZE : behind);
-    if (isEnd || items.length === size) return { items, offset, total, omitted, next: isEnd ? null : next };
+    const isFull = items.length === size || (windows === MAX_WINDOWS && items.length > 0);
+    if (isEnd || isFull) return { items, offset, total, omitted, next: isEnd ? null : next };
+    if (found.window.items.length + found.window.omitted === 0) throw garbled('the list is empty before its end');
+    if (windows === MAX_WINDOWS) throw garbled(`${MAX_WINDOWS * STRIDE} records of the list are malformed in a row`);
     found = await follow(found, next, readWindow);
     omitted += found.window.omitted;
   }

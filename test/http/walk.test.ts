@@ -101,6 +101,24 @@ describe('a walk', () => {
     expect(omitted).toBeGreaterThanOrEqual(damaged.size);
   });
 
+  test.each([
+    { what: 'none of the records that it counts', items: [], calls: 1 },
+    {
+      what: 'damaged records without end',
+      items: Array.from({ length: 100 }, (_, number) => ({ _id: `ev_${number}` })),
+      calls: 100,
+    },
+  ])('fails after $calls list calls if the store sends $what', async ({ items, calls }) => {
+    const subject = newSubject();
+    const restore = gateway.store.answer('/internal/v1/evaluations', { items, total: 1_000_000_000 });
+    const before = gateway.store.calls('list');
+    const { ask } = await readerOf(gateway, LIST_CALLS, { subject });
+    const { status, headers } = await ask({ query: '?after=' });
+    restore();
+    expect([status, headers['x-error-code']]).toEqual([500, 'store_unavailable']);
+    expect(gateway.store.calls('list') - before).toBe(calls);
+  });
+
   test('costs the store one list call for 99 calls, and none while copies are fresh', async () => {
     const cached = await startTestGateway();
     const subject = newSubject();

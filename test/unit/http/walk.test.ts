@@ -133,6 +133,17 @@ test('records that are left out, however many follow one another, stand in the w
   );
 });
 
+test('a page ends before more damaged records than it reads past, and the next one fails', async () => {
+  const list = new ChangingList(12_000, (number) => number <= 11_990);
+  const read = async (offset: number): Promise<EvaluationPage> => list.window(offset);
+  const first = await walk(null, 50, read);
+  expect([first.items.length, first.next === null]).toEqual([10, false]);
+  await expect(walk(first.next, 50, read)).rejects.toThrow('malformed in a row');
+  const shorter = new ChangingList(9000, (number) => number > 5 && number <= 8990);
+  const page = await walk(null, 50, async (offset) => shorter.window(offset));
+  expect([page.items.length, page.next]).toEqual([15, null]);
+});
+
 describe('a place is found', () => {
   test('where it was with one read', async () => {
     const list = new ChangingList(10_000);
