@@ -99,7 +99,7 @@ const pageSchema = z.object({ items: z.array(z.object({ _id: z.string() })) });
 
 export interface EraseDependencies extends PurgeDependencies {
   /** Null for a gateway without Redis. */
-  readonly shared: Pick<SharedCacheAdmin, 'ownersOf' | 'measure' | 'deleteEarlier' | 'isUp'> | null;
+  readonly shared: Pick<SharedCacheAdmin, 'ownersOf' | 'measure' | 'deleteLeft' | 'isUp'> | null;
   readonly fleet: Fleet;
 }
 
@@ -148,7 +148,7 @@ async function prove(
       { isDeleting: true, first: keysOf(tag) ?? [] },
     )
     .then(async (found) => {
-      await shared.deleteEarlier();
+      await shared.deleteLeft();
       return found;
     })
     .catch((error: unknown) => {

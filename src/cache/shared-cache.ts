@@ -166,8 +166,8 @@ export interface SharedCacheAdmin {
   measure(matches: (stored: Tagged) => boolean, pass?: Pass): Promise<Measured>;
   /** How far the pass has come that deletes what was purged, in whichever process. */
   sweepProgress(): Promise<SweepProgress>;
-  /** Deletes the copies of an earlier release, which this one never reads. */
-  deleteEarlier(): Promise<void>;
+  /** Deletes copies that no process reads any more: of an earlier release, of other settings. */
+  deleteLeft(): Promise<void>;
   /** `set`: for whom it is explained; null for nobody. Only looks. */
   inspect(key: string, set: WorkspaceSet | null): Promise<Inspection>;
   inspectFlight(key: string, set: WorkspaceSet): Promise<FlightInspection>;

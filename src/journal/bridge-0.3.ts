@@ -1,8 +1,7 @@
 /**
  * evalgate 0.3 and 0.4 side by side over one Redis, during a rollout and back: purges, times, maintenance and changes of keys by
  * one are in force at the other, within a second. 0.5 deletes this file, with all that is there for 0.3 alone: settings-of-0.3.ts,
- * `from03` in events, `usesJournal` and `forgetsPurges` in redis/instances.ts, and cache/redis/copies-of-0.3.ts with
- * `deleteEarlier` (cache/shared-cache.ts).
+ * `from03` in events, `usesJournal` and `forgetsPurges` in redis/instances.ts, and cache/redis/copies-of-0.3.ts.
  *
  * 0.3 keeps purges in a list, times in a hash and maintenance in a field (`evalgate:{cache}:...`), names the state of its key
  * registry by a random version, and announces all changes on two channels. Key records and quotas are the same ones. Each

@@ -117,6 +117,14 @@ export class CacheNames {
     return at < 0 ? null : { owner: name.slice(at + COPY.length), owners: `${name.slice(0, at)}}:owners` };
   }
 
+  /** Matches the names of all that is cached, of whichever store (Redis's glob syntax). */
+  static readonly ALL = `${PREFIX}{cache-*`;
+
+  /** The store in a name that matches `ALL`. */
+  static storeIn(name: string): string {
+    return /\{cache-([^-}]*)/.exec(name)?.[1] ?? '';
+  }
+
   /** Whether it is the name of a copy or of a negative entry: leases, failures and owners lie beside them. */
   static isEntry(name: string): boolean {
     return name.includes(COPY) || name.includes(ABSENT);

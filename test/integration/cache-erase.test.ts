@@ -6,6 +6,7 @@ import { auditOf } from '../support/admin.ts';
 import { BACKENDS, type BackendKind, World } from '../support/world.ts';
 import { forTest } from '../support/opened.ts';
 import { runCli } from '../support/cli.ts';
+import { startRedis } from '../support/redis.ts';
 
 const MEMBERS = 'evalgate:{members}';
 
@@ -115,4 +116,21 @@ test('copies that 0.3 left in Redis are gone with any erasure', async () => {
   for (const name of names) await client.set(name, 'of 0.3');
   expect(await erase({ evaluation: subject.id })).toMatchObject({ erased: true });
   expect(await client.exists(...names)).toBe(0);
+});
+
+test('copies that no process reads any more are gone with any erasure: of another store, or in the state Redis', async () => {
+  const { world, erase } = await start('redis');
+  const client = await world.raw();
+  const names = () => world.names('evalgate:{cache-*}:copy-*');
+  const own = (await names()).toSorted();
+  expect(own.length).toBeGreaterThan(0);
+  for (const name of own) await client.set(name.replace(/cache-[^-]*/, 'cache-other'), 'of another store');
+  expect(await erase({ evaluation: 'ev_none' })).toMatchObject({ erased: true });
+  expect((await names()).filter((name) => name.includes('cache-other'))).toEqual([]);
+
+  const cache = await forTest(startRedis());
+  const since = await world.join({ env: { REDIS_CACHE_URL: cache.url } });
+  for (const name of own) await client.set(name, 'from before');
+  expect((await world.change('POST', '/api/cache/erase', { evaluation: 'ev_none' }, since)).status).toBe(200);
+  expect(await names()).toEqual([]);
 });

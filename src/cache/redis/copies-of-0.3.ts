@@ -5,24 +5,13 @@
  */
 import type { RedisLink } from '../../redis/connection.ts';
 import type { CacheNames } from '../../redis/names.ts';
+import { unlinkNames } from './left-copies.ts';
 
 const KEY_VERSION_OF_03 = 'v2';
-/** Names in one step of a scan. */
-const COUNT = 1000;
-
 /** Copies, negative entries, leases and failures alike. Rejects if a server does not answer; another call goes on. */
-export async function unlinkCopiesOf03(
+export function unlinkCopiesOf03(
   cache: Pick<RedisLink, 'servers' | 'run'>,
   names: Pick<CacheNames, 'entryPattern'>,
 ): Promise<void> {
-  const pattern = names.entryPattern(KEY_VERSION_OF_03);
-  for (const { client } of cache.servers()) {
-    let cursor = '0';
-    do {
-      const [next, found] = await client.scan(cursor, 'MATCH', pattern, 'COUNT', COUNT);
-      // Each by itself: on a Cluster they lie in several slots.
-      await Promise.all(found.map((name) => cache.run((any) => any.unlink(name))));
-      cursor = next;
-    } while (cursor !== '0');
-  }
+  return unlinkNames(cache, names.entryPattern(KEY_VERSION_OF_03));
 }

@@ -26,6 +26,7 @@ import { unlinkCopiesOf03 } from './copies-of-0.3.ts';
 import { type EntryFormat, type EntryPlace, HAS_COPY, parseJson, retentionOf, withOwners } from './entry-format.ts';
 import { CLEAR_BESIDE, DELETE, KEEP_LONGER, MARK } from './entry-scripts.ts';
 import { seenSchema } from './redis-seen-calls.ts';
+import { type LeftCopies, unlinkLeftCopies } from './left-copies.ts';
 import type { RollbackGuard } from './rollback-guard.ts';
 
 export interface RedisCopiesOptions {
@@ -35,6 +36,7 @@ export interface RedisCopiesOptions {
   /** Until it was read once, nothing that is shared can be judged. */
   readonly purges: Pick<PurgeLog, 'isKnown' | 'position' | 'since' | 'fromShared' | 'noteSwept'>;
   readonly guard: Pick<RollbackGuard, 'addEnding'>;
+  readonly left: LeftCopies;
   readonly clock: Clock;
 }
 
@@ -111,9 +113,11 @@ export class RedisCopies implements SharedCacheAdmin {
     return (text === null ? null : parseJson(progressSchema, text)) ?? NO_SWEEP;
   }
 
-  async deleteEarlier(): Promise<void> {
+  async deleteLeft(): Promise<void> {
     this.#assertUp();
-    await unlinkCopiesOf03(this.#options.cache, this.#options.entries.names);
+    const { cache, entries, left } = this.#options;
+    await unlinkCopiesOf03(cache, entries.names);
+    await unlinkLeftCopies(left);
   }
 
   /** Deletes the copies of these keys that match, negative ones apart. */
