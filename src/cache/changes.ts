@@ -12,6 +12,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Changed, EventOf, Journal, RecordChange } from '../journal/journal.ts';
 import type { Clock } from '../time/clock.ts';
+import { EVALUATION_KINDS } from '../upstream/resources.ts';
 import { type Address, addressText, type WorkspaceSet } from './address.ts';
 import { digestOf, type Judgement, judge, type LastSeen } from './digest.ts';
 import { type StoredEntry, stampOf } from './entry.ts';
@@ -23,9 +24,6 @@ import type { LastSeenOf } from './shared-cache.ts';
 
 /** A change as the store announces it. */
 export type AnnouncedChange = Omit<RecordChange, 'shown'>;
-
-/** The kinds that belong to an evaluation: itself, which is the call of the API, and its parts. */
-export const EVALUATION_KINDS = ['evaluation', 'transcript', 'scorecard', 'dealInsights'] as const;
 
 export interface ChangesOptions {
   readonly journal: Pick<Journal, 'append' | 'position'>;

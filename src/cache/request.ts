@@ -4,10 +4,10 @@ import type { Address } from './address.ts';
 import {
   type Backfill,
   type CachedResource,
+  EVALUATION_KINDS,
   type RecordKind,
   type RecordParams,
   type RecordTag,
-  RESOURCE_KINDS,
   type ResourceKind,
   RESOURCES,
   SEARCH_PREFIX,
@@ -70,9 +70,7 @@ export function recordRequest(kind: RecordKind, id: string): CacheRequest<unknow
 
 /** The keys of all records that belong to an evaluation. */
 export function keysOfEvaluation(id: string): readonly string[] {
-  return RESOURCE_KINDS.filter((kind) => kind !== 'list')
-    .filter((kind) => RESOURCES[kind].idTag === 'evaluation')
-    .map((kind) => recordKey(kind, id));
+  return EVALUATION_KINDS.map((kind) => recordKey(kind, id));
 }
 
 /** Whether the record is of the id in the key, and of the workspace that it is filed under. A list has neither. */

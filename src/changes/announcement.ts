@@ -1,8 +1,9 @@
 /** Announcements of the store: which records changed, as `POST /api/changes` takes them and as the gateway uses them. */
 import { z } from 'zod';
-import { type AnnouncedChange, EVALUATION_KINDS } from '../cache/changes.ts';
+import type { AnnouncedChange } from '../cache/changes.ts';
 import { ID_PATTERN, UUID_PATTERN } from '../domain/vocabulary.ts';
 import type { PurgeMode } from '../journal/journal.ts';
+import { EVALUATION_KINDS } from '../upstream/resources.ts';
 
 export interface Announcement {
   /** `hard`: the old copies are never served again. `soft`: they are served if the renewal fails. */

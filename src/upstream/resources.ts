@@ -2,20 +2,21 @@
  * The table of the store's resources. Each is declared once: where it is fetched, how its record is checked, whose it is,
  * and what its copies are found and purged by. Client, guard, cache, purges and the format in Redis all go by the table.
  *
- * A new resource is a name in `RESOURCE_KINDS` (and another `VERSION` in `cache/what-if/sharing.ts`) and a declaration in
- * `RESOURCES`. Beside the table it needs, in this order:
- * - the schema of its record in `domain/records.ts`, and its public form in another file of `domain/`
+ * A new resource is a name in `RESOURCE_KINDS` (and another `VERSION` in `cache/what-if/sharing.ts`), in `EVALUATION_KINDS` if it
+ * is a part of an evaluation, and a declaration in `RESOURCES`. Beside the table it needs, in this order:
+ * - the schema of its record in `domain/records.ts`, and its public form in another file of `domain/`; its name in `json-schema.ts`
  * - its TTLs and its `outdatedLimit` in `config/config.ts`, and both in the root's `config/default.yaml`
  * - the ids of its operations in `domain/operations.ts`, its routes in `http/v1.ts` or `http/v2.ts`, and an example body in
  *   `http/openapi/examples.ts`
  * - for the demo, its path in `sample/routes.ts`, records in `sample/data.ts`, and a line of `curl` in
  *   `backend/demo-store.ts`
- * - the colour of its line in the dashboard's charts, `.line-<kind>` in `admin/dashboard/page/style.css`
+ * - the colour of its line in the dashboard's charts, `.line-<kind>` in `admin/dashboard/page/style.css`, and its dashes in
+ *   `health.js` beside it
  * - for the team that owns the store, its check in `cli/doctor/store-records.ts` and a section in `docs/store-interface.md`
  * - for operators, its class in `docs/configuration.md` and in rule C1, and its span in `docs/tracing.md`
  * - for a new kind of purge tag, `TAG_NAMES` in `cache/purge-log.ts`
- * - if the store announces its changes, its kind in `EVALUATION_KINDS` (`cache/changes.ts`), in the `etags` of
- *   `changes/announcement.ts`, and in `EVENT_KINDS` (`changes/events.ts`) if consumers of calls read it
+ * - if the store announces its changes, its kind in the `etags` of `changes/announcement.ts`, and in `EVENT_KINDS`
+ *   (`changes/events.ts`) if consumers of calls read it
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
@@ -41,6 +42,13 @@ export type ResourceKind = (typeof RESOURCE_KINDS)[number];
 /** Those that are single records, by id. */
 export type RecordKind = Exclude<ResourceKind, 'list'>;
 export const RECORD_KINDS = RESOURCE_KINDS.filter((kind) => kind !== 'list');
+/** Those of an evaluation, by its id: itself, which is the call of the API, and its parts. */
+export const EVALUATION_KINDS = [
+  'evaluation',
+  'transcript',
+  'scorecard',
+  'dealInsights',
+] as const satisfies readonly RecordKind[];
 
 /** All that a list depends on: two equal queries have equal answers. Only completed evaluations are listed. */
 export interface ListQuery {

@@ -1,7 +1,7 @@
 /** The gateways of a simulated fleet, their store and Redis, and what clients and operators do with them. */
 import type { Tag } from '../../src/cache/purge-log.ts';
 import { parseTag } from '../../src/cache/purge-log.ts';
-import { EVALUATION_KINDS } from '../../src/cache/changes.ts';
+import { EVALUATION_KINDS } from '../../src/upstream/resources.ts';
 import type { Config } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { SeededRandom } from '../support/random.ts';

@@ -7,6 +7,7 @@ import { z } from 'zod';
 import type { RedisLink } from '../../redis/connection.ts';
 import type { CacheNames } from '../../redis/names.ts';
 import { defineScript, inCalls, runScript } from '../../redis/script.ts';
+import { EVALUATION_KINDS } from '../../upstream/resources.ts';
 import { type Address, addressText } from '../address.ts';
 import type { RedisBudget } from './budget.ts';
 import type { LastSeen } from '../digest.ts';
@@ -84,7 +85,7 @@ const fieldsSchema = z.array(z.string().nullable());
 
 /** The bytes of one sighting in Redis, its name included. */
 const ADDED_BYTES = 500;
-const PARTS = ['transcript', 'scorecard', 'dealInsights'] as const;
+const PARTS = EVALUATION_KINDS.filter((kind) => kind !== 'evaluation');
 
 interface SeenLimits {
   readonly ttl: Pick<TtlPolicy, 'stateOf'>;

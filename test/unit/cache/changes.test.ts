@@ -1,6 +1,6 @@
 /** Changes that the store announces, and the judgement of what an answer shows: one process, each step in the hands of the test. */
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { Changes, type AnnouncedChange, EVALUATION_KINDS } from '../../../src/cache/changes.ts';
+import { Changes, type AnnouncedChange } from '../../../src/cache/changes.ts';
 import { digestOf, judge, type LastSeen, UNSTABLE_AFTER } from '../../../src/cache/digest.ts';
 import { MemoryTier } from '../../../src/cache/memory-tier.ts';
 import { memoryDropper, memoryMarker } from '../../../src/cache/purge.ts';
@@ -11,7 +11,7 @@ import { MemorySeenCalls, noteForgotten } from '../../../src/cache/seen-calls.ts
 import { UNSHARED } from '../../../src/cache/shared-cache.ts';
 import type { Changed } from '../../../src/journal/journal.ts';
 import { MemoryJournal } from '../../../src/journal/memory-journal.ts';
-import { type RecordKind, RESOURCES } from '../../../src/upstream/resources.ts';
+import { EVALUATION_KINDS, type RecordKind, RESOURCES } from '../../../src/upstream/resources.ts';
 import { StoreError } from '../../../src/upstream/store-error.ts';
 import type { Fetch } from '../../../src/upstream/store.ts';
 import { FakeTime } from '../../support/flight-world.ts';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { Entry, tagsOf } from '../../../src/cache/entry.ts';
 import { parseTag } from '../../../src/cache/purge-log.ts';
 import { cacheRequest } from '../../../src/cache/request.ts';
-import { RESOURCES } from '../../../src/upstream/resources.ts';
+import { EVALUATION_KINDS, RECORD_KINDS, RESOURCES } from '../../../src/upstream/resources.ts';
 import { anEvaluation, aScorecard, aTranscript, WORKSPACE_A, WORKSPACE_B } from '../../support/records.ts';
 
 const found = <T>(record: T): Entry<T> => new Entry({ kind: 'found', record, etag: null, bytes: 1 }, 0);
@@ -76,4 +76,8 @@ test('a list is tagged with its workspaces, the scorecard it is filtered by, and
     'scorecard:sc_1',
     'scorecard:sc_9',
   ]);
+});
+
+test('C6: the kinds of an evaluation are those that have its tag', () => {
+  expect(EVALUATION_KINDS).toEqual(RECORD_KINDS.filter((kind) => RESOURCES[kind].idTag === 'evaluation'));
 });
