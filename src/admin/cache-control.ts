@@ -22,7 +22,8 @@ import {
   type WantedTtl,
 } from '../operations/bodies.ts';
 import { type AdminOptions, callerOf, endpoint, type Endpoint, type EndpointContext } from './endpoint.ts';
-import { AdminError, makeChange } from '../operations/errors.ts';
+import { makeChange } from '../operations/audited-change.ts';
+import { AdminError } from '../operations/errors.ts';
 import { faulty } from '../operations/input.ts';
 import { auditedTtl, type TTL_NAMES, ttlTexts } from '../operations/time-changes.ts';
 import { readBody } from './input.ts';

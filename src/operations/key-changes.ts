@@ -6,7 +6,8 @@ import type { KeyDirectory } from '../keys/registry.ts';
 import type { ChangedKeyView, IssuedKeyView, KeyView } from './answers.ts';
 import { iso, isoOrNull } from './api.ts';
 import type { Audit, AuditedChange } from './audit.ts';
-import { AdminError, makeChange } from './errors.ts';
+import { makeChange } from './audited-change.ts';
+import { AdminError } from './errors.ts';
 
 /** An import may hold thousands; the audit is bounded. */
 const MAX_AUDITED_KEY_IDS = 100;

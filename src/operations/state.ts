@@ -16,7 +16,7 @@ import type { ImportedCount, StateCounts } from './answers.ts';
 import { iso, isoOrNull } from './api.ts';
 import type { Audit } from './audit.ts';
 import { STATE_KINDS, type StateRecord, stateRecordBodies } from './bodies.ts';
-import { makeChange, PartlyMadeError } from './errors.ts';
+import { makeChange, PartlyMadeError } from './audited-change.ts';
 import { check } from './input.ts';
 import { keyView } from './key-changes.ts';
 
