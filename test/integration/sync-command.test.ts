@@ -163,14 +163,20 @@ test('it waits as long as the limit of the key says', async () => {
   expect(scoresInCopy()).toEqual(scoresInStore());
 });
 
-/** Stands before the gateway, and answers one request by itself. */
-async function startProxy(status: number, body: string) {
-  let own = { path: '', onAnswer: (): void => {} };
+interface OwnAnswer {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** Stands before the gateway, and answers some requests by itself. */
+async function startProxy({ status, headers = {}, body }: OwnAnswer) {
+  let own = { path: '', left: 0, onAnswer: (): void => {} };
   const server = createServer((request, response) => {
-    if (request.url === own.path) {
+    if (request.url === own.path && own.left > 0) {
       own.onAnswer();
-      own = { path: '', onAnswer: () => {} };
-      response.writeHead(status, { 'content-type': 'text/html' }).end(body);
+      own.left -= 1;
+      response.writeHead(status, headers).end(body);
       return;
     }
     get(new URL(request.url ?? '', gateway.publicUrl), { headers: request.headers }, (found) => {
@@ -181,20 +187,31 @@ async function startProxy(status: number, body: string) {
   const { url } = await forTest(listenOnLoopback(server));
   return {
     url,
-    answerAt: (path: string, onAnswer = (): void => {}): void => {
-      own = { path, onAnswer };
+    answerAt: (path: string, onAnswer = (): void => {}, times = 1): void => {
+      own = { path, left: times, onAnswer };
     },
   };
 }
+
+const argsBehind = (url: string): string[] => ['sync', folder.path, '--url', url, '--once', '--json'];
+
+test('it waits for the limit of a key that others use, however often they are quicker', async () => {
+  putMany(3);
+  const headers = { 'X-Error-Code': 'rate_limited', 'Retry-After': '0' };
+  const proxy = await startProxy({ status: 429, headers, body: '{"error":{"message":"Used up."}}' });
+  proxy.answerAt('/v2/calls?after=&pageSize=100', () => {}, 40);
+  const { status } = await runCli(argsBehind(proxy.url), { env: { EVALGATE_API_KEY: key } });
+  expect(status).toBe(0);
+  expect(scoresInCopy()).toEqual(scoresInStore());
+});
 
 test.each([
   { status: 404, body: 'default backend - 404' },
   { status: 200, body: '<html>Back soon</html>' },
 ])("a proxy's own $status says nothing about a record", async ({ status, body }) => {
   putMany(3);
-  const proxy = await startProxy(status, body);
-  const syncBehind = () =>
-    runCli(['sync', folder.path, '--url', proxy.url, '--once', '--json'], { env: { EVALGATE_API_KEY: key } });
+  const proxy = await startProxy({ status, body });
+  const syncBehind = () => runCli(argsBehind(proxy.url), { env: { EVALGATE_API_KEY: key } });
   expect((await syncBehind()).status).toBe(0);
   gateway.store.evaluations.delete('ev_0');
   gateway.clock.advance(2 * DAY_MS);
