@@ -127,8 +127,8 @@ async function follow(read: Found, place: Place | null, readWindow: ReadWindow):
 }
 
 /** Whether the last record that the store sent is left out. */
-function endsWithOmitted({ items, sentIds }: EvaluationPage): boolean {
-  return sentIds.length > 0 && sentIds.at(-1) !== items.at(-1)?.['_id'];
+function endsWithOmitted({ items, omitted, sentIds }: EvaluationPage): boolean {
+  return omitted > 0 && sentIds.length > 0 && sentIds.at(-1) !== items.at(-1)?.['_id'];
 }
 
 /** The window behind one whose last records are left out: it begins with a record of that window. */
