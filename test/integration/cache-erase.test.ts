@@ -128,6 +128,15 @@ test('copies that no process reads any more are gone with any erasure: of anothe
   expect(await erase({ evaluation: 'ev_none' })).toMatchObject({ erased: true });
   expect((await names()).filter((name) => name.includes('cache-other'))).toEqual([]);
 
+  const kept = (await names()).toSorted();
+  expect(kept.length).toBeGreaterThan(0);
+  const url = world.redis?.url ?? '';
+  const alike = await world.join({
+    env: { REDIS_CACHE_URL: url.includes('?') ? `${url}&family=4` : `${url}?family=4` },
+  });
+  await world.change('POST', '/api/cache/erase', { evaluation: 'ev_none' }, alike);
+  expect((await names()).toSorted()).toEqual(kept);
+
   const cache = await forTest(startRedis());
   const since = await world.join({ env: { REDIS_CACHE_URL: cache.url } });
   for (const name of own) await client.set(name, 'from before');

@@ -8,21 +8,36 @@
  * processes without it fetch anew.
  */
 import type { RedisLink } from '../../redis/connection.ts';
+import { readRedisMemory } from '../../redis/memory.ts';
 import { CacheNames } from '../../redis/names.ts';
 
+type Link = Pick<RedisLink, 'role' | 'db' | 'servers' | 'run'>;
+
 export interface LeftCopies {
-  readonly state: Pick<RedisLink, 'servers' | 'run'>;
-  /** The stores whose copies in the state Redis processes may read. */
-  readonly storesInUse: () => readonly string[];
+  readonly state: Link;
+  readonly cache: Link;
+  /** The store of this process. */
+  readonly store: string;
+  /** The stores that the processes which use the state Redis are in front of. */
+  readonly stores: () => readonly string[];
 }
 
 /** Names in one step of a scan. */
 const COUNT = 1000;
 
 /** Rejects if a server does not answer; another call goes on. */
-export async function unlinkLeftCopies({ state, storesInUse }: LeftCopies): Promise<void> {
-  const inUse = new Set(storesInUse());
+export async function unlinkLeftCopies({ state, cache, store, stores }: LeftCopies): Promise<void> {
+  const inUse = new Set(stores().filter((one) => one !== store));
+  if (await areOne(state, cache)) inUse.add(store);
   await unlinkNames(state, CacheNames.ALL, (name) => !inUse.has(CacheNames.storeIn(name)));
+}
+
+/** Whether both links lead to the same data, by one address or by two; also if Redis does not say. */
+async function areOne(state: Link, cache: Link): Promise<boolean> {
+  if (state.db !== cache.db) return false;
+  const [ofState, ofCache] = await Promise.all([readRedisMemory(state), readRedisMemory(cache)]);
+  if (ofState === null || ofCache === null) return true;
+  return ofCache.runIds.some((id) => id === null || ofState.runIds.includes(id));
 }
 
 /** Unlinks the names that match the pattern and are left. Rejects if a server does not answer; another call goes on. */
