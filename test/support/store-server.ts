@@ -200,6 +200,15 @@ export class StoreServer {
     return this.override(/^/, ({ socket }) => void socket.resetAndDestroy());
   }
 
+  /** Ends all that holds its answers or makes it misbehave. */
+  heal(): void {
+    this.#overrides = [];
+    this.#tokens = null;
+    this.#upstream.setFaults({});
+    for (const answer of this.#held?.answers.slice() ?? []) answer.send();
+    this.#held = null;
+  }
+
   async close(): Promise<void> {
     await this.#upstream.close();
   }
