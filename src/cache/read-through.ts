@@ -287,7 +287,7 @@ export class ReadThrough implements Cache {
     copy: Pick<CachedCopy, 'ttlMs' | 'ageMs'> | null = null,
   ): CacheRead<T> {
     const { entry, kind } = stored;
-    const { clock, events } = this.#options;
+    const { clock, events, purges } = this.#options;
     const { ttlMs, ageMs } = copy ?? freshnessOf({ request, set }, stored, this.#options, clock.nowMs());
     events.onRead?.({
       class: classOf(kind, entry),
@@ -303,7 +303,8 @@ export class ReadThrough implements Cache {
       ageMs,
       durationMs: this.#sinceMs(startedMicros),
     });
-    return { entry, ttlMs, ageMs, ...served };
+    const isAwaited = purges.changeTable.lagOf(stored, clock.nowMs()) !== null;
+    return { entry, ttlMs: isAwaited ? Math.min(0, ttlMs) : ttlMs, ageMs, isAwaited, ...served };
   }
 
   /** There is nothing to serve. */

@@ -26,6 +26,8 @@ export interface CacheRead<T> {
   readonly ttlMs: number;
   /** Null if it is unknown: the entry is from the future (C9: its age is unknown). */
   readonly ageMs: number | null;
+  /** Whether the store has announced another answer, and does not give it yet (a replica lags). */
+  readonly isAwaited: boolean;
   /** Whether a tier keeps the store's answer: RFC 9211 `stored`. */
   readonly isKept: boolean;
   /** Why the store was asked (RFC 9211 `fwd`): there was no copy, or a stale one. Missing: there was no copy. */

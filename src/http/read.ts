@@ -117,7 +117,7 @@ const OUTCOMES: readonly ReadOutcome[] = [
 function lessFresh<T>(a: CacheRead<T>, b: CacheRead<T>): CacheRead<T> {
   const worse = OUTCOMES.indexOf(b.outcome) > OUTCOMES.indexOf(a.outcome) ? b : a;
   const ageMs = a.ageMs === null || b.ageMs === null ? null : Math.max(a.ageMs, b.ageMs);
-  return { ...worse, ageMs, ttlMs: Math.min(a.ttlMs, b.ttlMs) };
+  return { ...worse, ageMs, ttlMs: Math.min(a.ttlMs, b.ttlMs), isAwaited: a.isAwaited || b.isAwaited };
 }
 
 /** The public form of a record, rendered once per entry. */

@@ -247,9 +247,16 @@ function cacheHeaders(read: CacheRead<unknown>): Headers {
   };
 }
 
-function cacheStatus({ outcome, forward = 'uri-miss', isKept }: CacheRead<unknown>, ttlSeconds: number): string {
-  if (outcome === 'hit') return `${CACHE_NAME}; hit; ttl=${ttlSeconds}`;
-  if (outcome === 'miss') return `${CACHE_NAME}; fwd=${forward}${isKept ? '; stored' : ''}`;
-  if (outcome === 'collapsed') return `${CACHE_NAME}; fwd=${forward}; collapsed`;
-  return `${CACHE_NAME}; hit; ttl=${ttlSeconds}; detail=${outcome}`;
+function cacheStatus(
+  { outcome, forward = 'uri-miss', isKept, isAwaited }: CacheRead<unknown>,
+  ttlSeconds: number,
+): string {
+  const parts = [CACHE_NAME];
+  if (outcome === 'miss') parts.push(`fwd=${forward}`, ...(isKept ? ['stored'] : []));
+  else if (outcome === 'collapsed') parts.push(`fwd=${forward}`, 'collapsed');
+  else parts.push('hit', `ttl=${ttlSeconds}`);
+  const isOld = outcome !== 'miss' && outcome !== 'collapsed' && outcome !== 'hit';
+  if (isAwaited) parts.push('detail=changed');
+  else if (isOld) parts.push(`detail=${outcome}`);
+  return parts.join('; ');
 }

@@ -229,6 +229,31 @@ describe('the feed', () => {
   });
 });
 
+test.each([
+  { what: 'with another ETag than was announced', about: { etags: { evaluation: '"new"' } } },
+  { what: 'that was announced as deleted', about: { deleted: true } },
+])(
+  'an answer $what, of a replica that lags, says that it is old, until it is taken for what it is',
+  async ({ about }) => {
+    gateway.store.put({ evaluations: [anEvaluation({ _id: 'ev_1', workspaceId: WORKSPACE_A })] });
+    const headersOf = async (): Promise<unknown> => {
+      const { headers } = await gateway.get('/v2/calls/ev_1', { key });
+      return [headers['cache-status'], String(headers['cache-control']).includes('max-age=0,')];
+    };
+    expect(await headersOf()).toEqual(['evalgate; fwd=uri-miss; stored', false]);
+    await announce(inA('ev_1', about));
+    expect(await headersOf()).toEqual(['evalgate; fwd=stale; stored; detail=changed', true]);
+    expect(await headersOf()).toEqual(['evalgate; hit; ttl=0; detail=changed', true]);
+    for (const afterMs of [1000, 3000]) {
+      gateway.clock.advance(afterMs);
+      expect(await headersOf()).toEqual(['evalgate; fwd=stale; stored; detail=changed', true]);
+    }
+    gateway.clock.advance(10_000);
+    expect(await headersOf()).toEqual(['evalgate; fwd=stale; stored', false]);
+    expect(await headersOf()).toEqual([expect.stringMatching(/^evalgate; hit; ttl=[1-9]/), false]);
+  },
+);
+
 describe('a request for the feed', () => {
   test('is refused as its parameters, key and scope have it', async () => {
     const foreign = await get(`?workspaceId=${WORKSPACE_B}&limit=0`);
