@@ -131,19 +131,23 @@ test('a soft purge and a dry run delete nothing', async () => {
   expect(await namesOf(call.subject.id)).not.toEqual([]);
 });
 
-test('C6: the bytes of a purge whose process is gone are deleted in the background', async () => {
-  const call = await world.reader(GET_CALL);
-  await readEverywhere(call);
-  await appendRaw(await world.raw(), { kind: 'purge', mode: 'hard', tags: ['class:evaluation'] });
-  // The note of what was last seen of the call stays (C11): its parts do too.
-  await afterRounds(async () => {
-    expect((await namesOf(call.subject.id)).filter((name) => !name.endsWith(':seen'))).toEqual([]);
-  });
-  await world.eventually(async () => {
-    const { purges, deletedUpTo } = await deletion();
-    expect(deletedUpTo).toBe(purges);
-  });
-});
+test.each(['class:evaluation', 'the evaluation'])(
+  'C6: the bytes of a purge of %s whose process is gone are deleted in the background',
+  async (purged) => {
+    const call = await world.reader(GET_CALL);
+    await readEverywhere(call);
+    const tag = purged === 'the evaluation' ? `evaluation:${call.subject.id}` : purged;
+    await appendRaw(await world.raw(), { kind: 'purge', mode: 'hard', tags: [tag] });
+    // The note of what was last seen of the call stays (C11): its parts do too.
+    await afterRounds(async () => {
+      expect((await namesOf(call.subject.id)).filter((name) => !name.endsWith(':seen'))).toEqual([]);
+    });
+    await world.eventually(async () => {
+      const { purges, deletedUpTo } = await deletion();
+      expect(deletedUpTo).toBe(purges);
+    });
+  },
+);
 
 test('C6: purges of evaluations leave the log, and bring nothing back: no late copy, and nobody else loses one', async () => {
   const [call, absent, kept, renewed] = [

@@ -6,7 +6,7 @@
  */
 import type { Clock } from '../../time/clock.ts';
 import type { Timers } from '../../time/timers.ts';
-import { type PurgeLog, SequenceMarks } from '../purge-log.ts';
+import { type PurgeLog, type PurgeTable, SequenceMarks, type Tagged } from '../purge-log.ts';
 import { isBefore, keyOf, type MarkOf, originOf } from '../change-table.ts';
 import { keysOfEvaluation } from '../request.ts';
 import { noteForgotten, type SeenCalls } from '../seen-calls.ts';
@@ -37,8 +37,8 @@ const NOTE_EVERY_MS = 500;
 export class PurgeSweep {
   readonly #options: PurgeSweepOptions;
   readonly #marks: SequenceMarks;
-  /** The purge whose bytes are to be deleted, as of the last tick: its own request may be doing that still. */
-  #due = 0;
+  /** The last purge, and the last one whose keys are not known, as of the last tick: their own requests may be deleting still. */
+  #due = { last: 0, broad: 0 };
   #droppedAtMs = Number.NEGATIVE_INFINITY;
   #isClosed = false;
   #cancelNext: () => void = () => undefined;
@@ -93,18 +93,7 @@ export class PurgeSweep {
     const isToDrop = purges.last > 0 && upTo > 0 && nowMs - this.#droppedAtMs >= DROP_EVERY_MS;
     if (evaluations.length === 0 && marks.length === 0 && !isToDrop) return;
     const { history } = purges.position;
-    for (let i = 0; i < evaluations.length; i += BATCH) {
-      await Promise.all(
-        evaluations
-          .slice(i, i + BATCH)
-          .map(([id, sequence]) =>
-            copies.delete(
-              keysOfEvaluation(id),
-              ({ position }) => position.history !== history || position.sequence < sequence,
-            ),
-          ),
-      );
-    }
+    await this.#delete(evaluations, history);
     for (let i = 0; i < marks.length; i += BATCH) {
       await Promise.all(marks.slice(i, i + BATCH).map((one) => this.#mark(one)));
     }
@@ -112,6 +101,18 @@ export class PurgeSweep {
     // A deleted copy must not come back unnoticed once nobody remembers the purge.
     const endings = await copies.addEnding();
     if (purges.position.history === history) await purges.forget(upTo, endings);
+  }
+
+  /** Deletes the copies of evaluations that are from before their purge. */
+  async #delete(evaluations: ReturnType<PurgeTable['evaluationsUpTo']>, history: string): Promise<void> {
+    const { copies } = this.#options;
+    for (let i = 0; i < evaluations.length; i += BATCH) {
+      const deleting = evaluations.slice(i, i + BATCH).map(([id, purged]) => {
+        const isOld = ({ position }: Tagged): boolean => position.history !== history || position.sequence < purged;
+        return copies.delete(keysOfEvaluation(id), isOld);
+      });
+      await Promise.all(deleting);
+    }
   }
 
   /** The copy from before a change bears its mark from now on, and what was last seen of a call the announced one. */
@@ -124,13 +125,29 @@ export class PurgeSweep {
     await noteForgotten(one, seenCalls);
   }
 
-  /** One pass over the cache Redis for all purges so far whose keys are not known. */
+  /** Deletes what the requests of purges have not: they end, time out, or Redis does not answer them. */
   async #sweep(): Promise<void> {
-    const { purges, copies, timers } = this.#options;
-    const { lastBroad } = purges;
-    const isDue = lastBroad > purges.sweptUpTo && lastBroad === this.#due;
-    this.#due = lastBroad;
-    if (!isDue) return;
+    const { purges } = this.#options;
+    const { last, lastBroad: broad } = purges;
+    const due = this.#due;
+    this.#due = { last, broad };
+    if (broad <= purges.sweptUpTo) await this.#deleteNamed(due.last);
+    else if (broad === due.broad) await this.#pass();
+  }
+
+  /** For purges up to that one, all of whose keys are known. */
+  async #deleteNamed(upTo: number): Promise<void> {
+    const { purges } = this.#options;
+    const evaluations = purges.table.evaluationsUpTo(upTo).filter(([, purged]) => purged > purges.sweptUpTo);
+    if (evaluations.length === 0) return;
+    const { history } = purges.position;
+    await this.#delete(evaluations, history);
+    if (purges.position.history === history) await purges.noteSwept(upTo);
+  }
+
+  /** One pass over the cache Redis for all purges so far. */
+  async #pass(): Promise<void> {
+    const { copies, timers } = this.#options;
     const of = await copies.countNames();
     let [batchAtMs, notedAtMs] = [performance.now(), Number.NEGATIVE_INFINITY];
     const onBatch = async (passed: number): Promise<void> => {
