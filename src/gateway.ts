@@ -87,7 +87,7 @@ async function closeAll(closing: Closing): Promise<void> {
 
 type Rooms = ReturnType<typeof openRooms>;
 
-/** Those whom the gateway stands on. */
+/** The store and the Redis that the gateway stands on. */
 interface Outside {
   readonly target: StoreTarget;
   /** Null for a gateway without Redis. */

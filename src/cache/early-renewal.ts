@@ -23,7 +23,7 @@ export interface EarlyRenewalParts {
 
 /** The share of its freshness before whose end a copy is renewed. */
 export const EARLY_SHARE = 1 / 10;
-/** It is worth it for a copy that is read so often while it is fresh. */
+/** Only a copy that is read so often while it is fresh is renewed early. */
 export const HOT_READS = 10;
 
 export class EarlyRenewal {

@@ -55,7 +55,7 @@ export interface StoreCallReport {
   /** The workspace that it was made for; null if the reader has several. */
   readonly workspaceId: string | null;
   readonly durationMs: number;
-  /** It renewed an often-read copy before that was stale. */
+  /** Whether the call renewed an often-read copy before that was stale. */
   readonly isEarly?: boolean;
 }
 

@@ -29,7 +29,7 @@ export class EvictedEntries {
     if (this.#entries.size > MAX_FOLLOWED && oldest !== undefined) this.#entries.delete(oldest);
   }
 
-  /** It is stored again, or purged. */
+  /** To be called once a copy of the key is stored again, or purged. */
   delete(keyHash: number): void {
     this.#entries.delete(keyHash);
   }

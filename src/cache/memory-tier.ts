@@ -30,7 +30,7 @@ interface Slot extends Address {
   readonly unwatch: () => void;
 }
 
-/** That there is none for a set of workspaces, which is its owner. */
+/** A negative entry. Its owner is the set of workspaces that it is kept for. */
 interface Negative extends Omit<Slot, 'unwatch'> {
   readonly workspaceIds: readonly string[];
 }

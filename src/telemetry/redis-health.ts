@@ -198,7 +198,7 @@ export class RedisHealth {
     health.add({ name: 'eviction', okMessage: evictsNothing, check: () => redis.eviction.state() });
   }
 
-  /** As known without asking. */
+  /** The links as they are known without asking. */
   links(): readonly { readonly role: RedisRole; readonly isUp: boolean; readonly connectivity: Connectivity }[] {
     return this.#links.map((link) => ({
       role: link.role,

@@ -119,7 +119,7 @@ export class ConcurrencyLimit {
   #value: number;
   /** Grows fast, by doubling and by halves, until something stands against it. */
   #isNew = true;
-  /** It does not grow now: calls may be slower, but that is not sure. */
+  /** Whether it does not grow now: calls may be slower, but that is not sure. */
   #isHeld = false;
   /** Whether any call has been answered. */
   #isAnswered = false;
@@ -138,13 +138,13 @@ export class ConcurrencyLimit {
   #isInVain = false;
   #foundAtMs = Number.NEGATIVE_INFINITY;
   #spared: Spared | null = null;
-  /** The store is no longer spared, and the slowest of the calls that were timed then have not ended. */
+  /** Not null while the store is no longer spared, and the slowest of the calls that were timed then have not ended. */
   #measuring: Spared | null = null;
   #sparedAtMs = Number.NEGATIVE_INFINITY;
   /** Counted from the beginning of wall-clock time. */
   #moment: number;
 
-  /** It is never above `max`. */
+  /** The limit is never above `max`. */
   constructor(max: number, clock: Clock) {
     this.#max = max;
     this.#value = Math.min(max, FIRST_LIMIT);

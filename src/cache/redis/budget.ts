@@ -97,7 +97,7 @@ return redis.call('UNLINK', KEYS[1])
 interface Drawn extends NewCopy {
   /** Empty for what is no copy. */
   readonly name: string;
-  /** It is what was seen of a call. */
+  /** Whether it is what was seen of a call. */
   readonly isSeen: boolean;
 }
 
@@ -160,7 +160,7 @@ export class RedisBudget {
     return true;
   }
 
-  /** It was admitted, and is not stored, or in the place of another. */
+  /** Takes back what `admit` has counted: the copy is not stored, or in the place of another. */
   giveBack(copy: NewCopy): void {
     if (this.#maxBytes !== null) this.#count(copy.holder, -copy.bytes - OVERHEAD_BYTES);
   }

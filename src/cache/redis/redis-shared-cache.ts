@@ -41,12 +41,12 @@ interface ToFile {
   readonly meta: string;
   readonly body: Buffer;
   readonly keys: readonly string[];
-  /** As the budget counts it, and whether it was admitted. */
+  /** The copy as the budget counts it, and whether it was admitted. */
   readonly copy: NewCopy;
   readonly isAdmitted: boolean;
 }
 
-/** It is too large for Redis. */
+/** The end of the backfill of a record that is too large for Redis. */
 const NOT_FILED: Backfilled = { isTooLate: false, ended: [] };
 
 export class RedisSharedCache implements SharedCache {

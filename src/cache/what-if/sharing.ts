@@ -160,7 +160,7 @@ export class Sharing {
     this.#schedule();
   }
 
-  /** It reaches the simulator that follows the key within half a second, if that samples it. */
+  /** The event reaches the simulator that follows the key within half a second, if that samples it. */
   add(event: KeyEvent): void {
     const { simulator } = this.#options;
     const { kind, class: cacheClass, id } = event;
