@@ -70,6 +70,14 @@ describe('Redis answers, but its messages may not arrive', () => {
     },
   );
 
+  test.skipIf(!isOneServer)('C8: without a proof of the last 900 ms Redis is asked before memory is used', async () => {
+    expect(proxy?.stall('evalgate-state-journal')).toBeGreaterThan(0);
+    putSubject(world.store, reader.subject, { title: 'Renamed' });
+    await purge(reader);
+    world.clock.advance(901);
+    expect((await reader.ask()).text).toContain('Renamed');
+  });
+
   test.skipIf(!isOneServer)(
     'C4: a copy that the store has disowned ends by the journal, without a message',
     async () => {
