@@ -2,14 +2,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
-import { createServer, get } from 'node:http';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
+import { startProxy } from '../support/answering-proxy.ts';
 import { runCli } from '../support/cli.ts';
 import { type Folder, openFolder } from '../support/files.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
-import { listenOnLoopback } from '../support/loopback.ts';
 import { forTest } from '../support/opened.ts';
 import { PROGRAM } from '../support/process.ts';
 import { SeededRandom } from '../support/random.ts';
@@ -163,42 +162,14 @@ test('it waits as long as the limit of the key says', async () => {
   expect(scoresInCopy()).toEqual(scoresInStore());
 });
 
-interface OwnAnswer {
-  readonly status: number;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body: string;
-}
-
-/** Stands before the gateway, and answers some requests by itself. */
-async function startProxy({ status, headers = {}, body }: OwnAnswer) {
-  let own = { path: '', left: 0, onAnswer: (): void => {} };
-  const server = createServer((request, response) => {
-    if (request.url === own.path && own.left > 0) {
-      own.onAnswer();
-      own.left -= 1;
-      response.writeHead(status, headers).end(body);
-      return;
-    }
-    get(new URL(request.url ?? '', gateway.publicUrl), { headers: request.headers }, (found) => {
-      response.writeHead(found.statusCode ?? 500, found.headers);
-      found.pipe(response);
-    });
-  });
-  const { url } = await forTest(listenOnLoopback(server));
-  return {
-    url,
-    answerAt: (path: string, onAnswer = (): void => {}, times = 1): void => {
-      own = { path, left: times, onAnswer };
-    },
-  };
-}
-
 const argsBehind = (url: string): string[] => ['sync', folder.path, '--url', url, '--once', '--json'];
 
 test('it waits for the limit of a key that others use, however often they are quicker', async () => {
   putMany(3);
   const headers = { 'X-Error-Code': 'rate_limited', 'Retry-After': '0' };
-  const proxy = await startProxy({ status: 429, headers, body: '{"error":{"message":"Used up."}}' });
+  const proxy = await forTest(
+    startProxy(gateway.publicUrl, { status: 429, headers, body: '{"error":{"message":"Used up."}}' }),
+  );
   proxy.answerAt('/v2/calls?after=&pageSize=100', () => {}, 40);
   const { status } = await runCli(argsBehind(proxy.url), { env: { EVALGATE_API_KEY: key } });
   expect(status).toBe(0);
@@ -210,7 +181,7 @@ test.each([
   { status: 200, body: '<html>Back soon</html>' },
 ])("a proxy's own $status says nothing about a record", async ({ status, body }) => {
   putMany(3);
-  const proxy = await startProxy({ status, body });
+  const proxy = await forTest(startProxy(gateway.publicUrl, { status, body }));
   const syncBehind = () => runCli(argsBehind(proxy.url), { env: { EVALGATE_API_KEY: key } });
   expect((await syncBehind()).status).toBe(0);
   gateway.store.evaluations.delete('ev_0');

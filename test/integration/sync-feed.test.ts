@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { beforeEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { hashToken } from '../../src/keys/token.ts';
+import { startProxy } from '../support/answering-proxy.ts';
 import { runCli } from '../support/cli.ts';
 import { type Folder, openFolder } from '../support/files.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
@@ -202,6 +203,25 @@ test('a record that is damaged is asked for again, also one that is not in the c
   remove('ev_50');
   expect(await sync()).toMatchObject({ written: 1, unreadable: 0 });
   expect(copied().scores).toEqual(stored().scores);
+});
+
+test('goes on from its place if the feed is away for a while', async () => {
+  putMany(5);
+  const headers = { 'X-Error-Code': 'path_unknown' };
+  const proxy = await forTest(startProxy(gateway.publicUrl, { status: 404, headers, body: '{}' }));
+  const syncBehind = async (): Promise<unknown> => {
+    const args = ['sync', folder.path, '--url', proxy.url, '--once', '--json', ...parts];
+    return JSON.parse((await runCli(args, { env: { EVALGATE_API_KEY: key } })).stdout);
+  };
+  expect(await syncBehind()).toMatchObject({ written: 5, parts: 5 });
+  const stateSchema = z.object({ cursor: z.string() });
+  const { cursor } = stateSchema.parse(JSON.parse(readFileSync(join(folder.path, 'state.json'), 'utf8')));
+  putTranscript('ev_1', 'Ada: Other words.');
+  await announce({ evaluation: 'ev_1', kinds: ['transcript'] });
+  proxy.answerAt(`/v2/changes?limit=1000&after=${cursor}`);
+  expect(await syncBehind()).toMatchObject({ written: 0, parts: 0 });
+  expect(await syncBehind()).toMatchObject({ written: 0, parts: 1 });
+  expect(copied()).toEqual(stored());
 });
 
 test('parts that are wanted later are read', async () => {

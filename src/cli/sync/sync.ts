@@ -85,15 +85,19 @@ export class Sync {
     for (let walks = 0; ; walks += 1) {
       if (copy.cursor !== null) {
         const { owed } = copy;
-        if (await this.#follow()) {
+        const end = await this.#follow();
+        if (end === 'followed') {
           await this.#readOwed(owed);
           return true;
         }
-        copy.cursor = null;
+        // A place is kept while there is no feed: its gateway may be restarting with another configuration.
+        if (end === 'expired') copy.cursor = null;
+        else if (walks > 0) return false;
       }
       if (walks === MAX_WALKS) return false;
-      const start = copy.from === null ? await this.#readFeed(null) : null;
-      if (start !== null) copy.beginAt(start.cursor);
+      const isNew = copy.cursor === null && copy.from === null;
+      const start = isNew ? await this.#readFeed(null) : 'none';
+      if (typeof start === 'object') copy.beginAt(start.cursor);
       await this.walk();
       if (copy.from === null) return false;
       copy.cursor = copy.from;
@@ -145,11 +149,11 @@ export class Sync {
     this.#owedAtMs = performance.now();
   }
 
-  /** Applies the feed from the copy's place to its end. False if it cannot go on from there. */
-  async #follow(): Promise<boolean> {
+  /** Applies the feed from the copy's place to its end, if it can go on from there. */
+  async #follow(): Promise<'followed' | 'none' | 'expired'> {
     for (;;) {
       const read = await this.#readFeed(this.#copy.cursor);
-      if (read === null) return false;
+      if (typeof read === 'string') return read;
       const kinds = Map.groupBy(read.changes, ({ kind }) => (kind === 'call' ? 'call' : 'part'));
       const calls = new Set((kinds.get('call') ?? []).map(({ id }) => id));
       const wanted = new Map<string, { id: string; part: Part }>();
@@ -164,15 +168,15 @@ export class Sync {
       }
       await this.#readParts([...wanted.values()], 'changes');
       this.#copy.cursor = read.cursor;
-      if (!read.has_more) return true;
+      if (!read.has_more) return 'followed';
     }
   }
 
-  /** Null if there is no feed, or it cannot go on from that place. */
-  async #readFeed(cursor: string | null): Promise<z.output<typeof changesSchema> | null> {
+  /** `none`: there is no feed. `expired`: it cannot go on from that place. */
+  async #readFeed(cursor: string | null): Promise<z.output<typeof changesSchema> | 'none' | 'expired'> {
     const query = cursor === null ? '' : `?limit=${EVENTS_PER_READ}&after=${encodeURIComponent(cursor)}`;
     const reply = await this.#api.get(`/v2/changes${query}`);
-    if (reply.kind === 'refused' || reply.kind === 'absent') return null;
+    if (reply.kind === 'refused') return reply.code === 'path_unknown' ? 'none' : 'expired';
     const read = changesSchema.parse(expectFound(reply, '/v2/changes').body);
     this.isUnannounced = read.unannounced;
     return read;
