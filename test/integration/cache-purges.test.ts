@@ -249,7 +249,7 @@ describe('purges in the journal', () => {
         for (const word of ['one', 'two', 'three']) await appendRaw(raw, { kind: 'keys', hashes: [] }, word);
       },
     ],
-  ])('lost history counts as a purge of everything: %s', async (_how, lose) => {
+  ])('C8: lost history counts as a purge of everything: %s', async (_how, lose) => {
     await lose(await world.raw());
     await expectPurged();
   });
