@@ -19,7 +19,7 @@ export interface RecentEvent {
 export interface AnnouncementRate {
   /** When it announced last, Unix milliseconds; null if it has not since this process joined the others. */
   readonly lastAtMs: number | null;
-  /** Changes that were announced in the last hour. */
+  /** Announced changes that this process has heard of in the last hour, or since it joined the others. */
   readonly inLastHour: number;
 }
 

@@ -25,5 +25,6 @@ function stateOf({ lastAtMs, inLastHour }: AnnouncementRate): DependencyState {
   if (lastAtMs === null)
     return { status: 'unknown', detail: 'the store has announced nothing since this process started' };
   const last = new Date(lastAtMs).toISOString();
-  return { status: 'ok', detail: `the store announced a change last at ${last}, and ${inLastHour} in the last hour` };
+  const heard = `this process heard of ${inLastHour} in the last hour`;
+  return { status: 'ok', detail: `the store announced a change last at ${last}; ${heard}` };
 }

@@ -186,8 +186,8 @@ export function fleetCommand(): Command {
       });
       const table = columns([['HOST', 'PID', 'VERSION', 'STATUS', 'STARTED AT', 'REPORTED', 'ID', ''], ...rows]);
       const { last, inLastHour } = changes;
-      const announced =
-        last === null ? '' : `\n\nThe store announced a change last at ${last}, and ${inLastHour} in the last hour.`;
+      const heard = `the gateway that answers heard of ${inLastHour} in the last hour`;
+      const announced = last === null ? '' : `\n\nThe store announced a change last at ${last}; ${heard}.`;
       return `${problem === null ? '' : `${problem}.\n\n`}${table}${announced}`;
     },
   );

@@ -292,7 +292,7 @@ test('readiness, fleet and metrics have the last announcement and the rate', asy
   const last = '2026-01-15T12:30:00.000Z';
   expect((await readinessOf(announced)).of('changes')).toMatchObject({
     status: 'ok',
-    detail: `the store announced a change last at ${last}, and 5 in the last hour`,
+    detail: `the store announced a change last at ${last}; this process heard of 5 in the last hour`,
   });
   announced.clock.advance(1_800_001);
   expect((await announced.admin('GET', '/api/fleet')).json).toMatchObject({ changes: { last, inLastHour: 2 } });
