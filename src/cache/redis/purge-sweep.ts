@@ -131,7 +131,8 @@ export class PurgeSweep {
     const { last, lastBroad: broad } = purges;
     const due = this.#due;
     this.#due = { last, broad };
-    if (broad <= purges.sweptUpTo) await this.#deleteNamed(due.last);
+    // After a loss of the history, the last purge may have a lower number.
+    if (broad <= purges.sweptUpTo) await this.#deleteNamed(Math.min(due.last, last));
     else if (broad === due.broad) await this.#pass();
   }
 
