@@ -233,6 +233,20 @@ test('parts that are wanted later are read', async () => {
   expect(copied()).toEqual(stored());
 });
 
+test('parts that are not wanted for a while are not taken for what they were, and are deleted with their call', async () => {
+  putMany(5);
+  await sync();
+  parts = [];
+  putTranscript('ev_1', 'Ada: Other words.');
+  remove('ev_2');
+  await announce({ evaluation: 'ev_1', kinds: ['transcript'] }, { evaluation: 'ev_2', deleted: true });
+  expect(await sync()).toMatchObject({ deleted: 1, parts: 0 });
+  expect(contentOf('transcripts.jsonl').has('ev_2')).toBe(false);
+  parts = ['--parts', 'transcript'];
+  expect(await sync()).toMatchObject({ written: 0, parts: 1 });
+  expect(copied()).toEqual(stored());
+});
+
 test('reads all once after Redis was emptied', async () => {
   const redis = await forTest(startRedis());
   await start({ REDIS_URL: redis.url });

@@ -38,6 +38,9 @@ const KINDS = [...PARTS, 'call'] as const;
 
 export class LocalCopy {
   readonly calls: LineFile;
+  /** Those that are wanted now. */
+  readonly parts: readonly Part[];
+  /** Also of parts that were wanted before: what is deleted is deleted there, too. */
   readonly #parts: ReadonlyMap<Part, LineFile>;
   /** By `part:id`, and `call:id`. */
   readonly #notes: LineFile;
@@ -49,9 +52,11 @@ export class LocalCopy {
   private constructor(
     folder: string,
     files: { calls: LineFile; notes: LineFile; parts: ReadonlyMap<Part, LineFile> },
+    wanted: readonly Part[],
     state: State,
   ) {
     this.calls = files.calls;
+    this.parts = wanted;
     this.#parts = files.parts;
     this.#notes = files.notes;
     this.#statePath = statePathOf(folder);
@@ -68,12 +73,11 @@ export class LocalCopy {
     const calls = await LineFile.open(join(folder, 'calls.jsonl'));
     const notes = await LineFile.open(join(folder, 'parts.jsonl'));
     const opened = new Map<Part, LineFile>();
-    for (const part of parts) opened.set(part, await LineFile.open(join(folder, `${part}s.jsonl`)));
-    return new LocalCopy(folder, { calls, notes, parts: opened }, state);
-  }
-
-  get parts(): readonly Part[] {
-    return [...this.#parts.keys()];
+    for (const part of PARTS) {
+      const path = join(folder, `${part}s.jsonl`);
+      if (parts.includes(part) || existsSync(path)) opened.set(part, await LineFile.open(path));
+    }
+    return new LocalCopy(folder, { calls, notes, parts: opened }, parts, state);
   }
 
   get cursor(): string | null {
@@ -104,15 +108,16 @@ export class LocalCopy {
     return [...this.#owed.values()];
   }
 
+  /** A part that is not wanted now is owed as soon as it is. */
   owe(owed: Owed): void {
     if (owed.kind === 'call') this.#notes.put({ id: nameOf(owed) });
     else this.#notes.delete(nameOf(owed));
-    this.#owed.set(nameOf(owed), owed);
+    if (this.#isOwed(owed)) this.#owed.set(nameOf(owed), owed);
   }
 
   #isOwed({ id, kind }: Owed): boolean {
     const isNoted = this.#notes.has(nameOf({ id, kind }));
-    return kind === 'call' ? isNoted : !isNoted && this.#parts.has(kind) && this.calls.has(id);
+    return kind === 'call' ? isNoted : !isNoted && this.parts.includes(kind) && this.calls.has(id);
   }
 
   /** `isOld`: it is from before a change, and owed. */

@@ -11,7 +11,7 @@ import { z } from 'zod';
 import { CliError } from '../command.ts';
 import type { ConsumerApi, Found, Reply } from './consumer-api.ts';
 import type { LocalCopy, Owed } from './copy.ts';
-import type { Part } from './options.ts';
+import { type Part, PARTS } from './options.ts';
 
 const callSchema = z.looseObject({ id: z.string() });
 const callsSchema = z.object({ calls: z.array(callSchema), pagination: z.object({ total_count: z.number() }) });
@@ -164,7 +164,10 @@ export class Sync {
         if (isNew && this.#copy.calls.has(id)) for (const part of this.#copy.parts) want(id, part);
       });
       for (const { id, kind } of kinds.get('part') ?? []) {
-        for (const part of this.#copy.parts) if (part === kind && this.#copy.calls.has(id)) want(id, part);
+        const part = PARTS.find((one) => one === kind);
+        if (part === undefined || !this.#copy.calls.has(id)) continue;
+        if (this.#copy.parts.includes(part)) want(id, part);
+        else this.#copy.owe({ id, kind: part });
       }
       await this.#readParts([...wanted.values()], 'changes');
       this.#copy.cursor = read.cursor;
