@@ -1,7 +1,7 @@
 /** `evalgate sync` against a gateway whose store changes: its folder holds what the store has, whenever it was ended. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, existsSync, readFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
@@ -135,6 +135,33 @@ test('a line that was cut off is read again', async () => {
   appendFileSync(path, '{"id":"ev_4","sco');
   expect((await sync()).status).toBe(0);
   expect(readFileSync(path, 'utf8').split('\n')).toHaveLength(6);
+});
+
+test('a second run on the folder is refused while the first one works, and not once it was killed', async () => {
+  putMany(3);
+  const env = { ...process.env, EVALGATE_API_KEY: key };
+  const first = spawn(process.execPath, [PROGRAM, ...argsOf()], { env, stdio: ['ignore', 'ignore', 'pipe'] });
+  await once(first.stderr, 'data');
+  const ended = once(first, 'exit');
+  const { status, stderr } = await sync();
+  expect(status).toBe(1);
+  expect(stderr).toContain(`Process ${first.pid} works on ${folder.path}, and only one at a time can.`);
+  first.kill('SIGKILL');
+  await ended;
+  expect((await sync()).status).toBe(0);
+  expect(readdirSync(folder.path).filter((name) => name.startsWith('running-'))).toEqual([]);
+});
+
+test('a folder that cannot be one is named, and why', async () => {
+  const file = join(folder.path, 'file');
+  appendFileSync(file, '');
+  const { status, stderr } = await runCli(['sync', file, '--url', gateway.publicUrl, '--once'], {
+    env: { EVALGATE_API_KEY: key },
+  });
+  expect([status, stderr]).toEqual([
+    1,
+    `${file}: EEXIST: file already exists, mkdir '${file}'. Give a folder that this user may write to, and that has room.\n`,
+  ]);
 });
 
 test('whatever a text holds, the copy can be opened again', async () => {

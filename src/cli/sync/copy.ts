@@ -5,7 +5,7 @@
  * Notes say for which version of its call each part was read; a part without a note is owed. A call is owed if it has one. What
  * is owed could not be read as it is now, and is asked for again.
  */
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { CliError, parseJson } from '../command.ts';
@@ -68,7 +68,6 @@ export class LocalCopy {
 
   /** Rejects with a CliError if the folder holds something else, or a copy of another API. */
   static async open(folder: string, url: string, parts: readonly Part[]): Promise<LocalCopy> {
-    mkdirSync(folder, { recursive: true });
     const state = readState(folder, url);
     const calls = await LineFile.open(join(folder, 'calls.jsonl'));
     const notes = await LineFile.open(join(folder, 'parts.jsonl'));

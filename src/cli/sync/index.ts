@@ -10,6 +10,7 @@ import { countText } from '../format.ts';
 import { write } from '../output.ts';
 import { ConsumerApi } from './consumer-api.ts';
 import { LocalCopy } from './copy.ts';
+import { workIn } from './folder.ts';
 import type { SyncOptions } from './options.ts';
 import { type Counts, type Progress, Sync } from './sync.ts';
 
@@ -25,15 +26,27 @@ export async function keepCopy(command: Command, folder: string, options: SyncOp
   print(command, counts, `${options.once === true ? 'Up to date' : 'Stopped'}: ${countsText(counts)}.`);
 }
 
-async function followCalls(folder: string, { url, keyFile, parts, once = false, every }: SyncOptions): Promise<Counts> {
+async function followCalls(folder: string, options: SyncOptions): Promise<Counts> {
+  const { url, keyFile } = options;
   const key = readKey(keyFile);
   const stopping = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort());
   const report = createReport();
   const api = new ConsumerApi({ url, key, signal: stopping.signal, onWait: report.wait });
   await checkKey(api);
-  const copy = await LocalCopy.open(folder, url, parts);
-  const sync = new Sync({ api, copy, onProgress: (progress) => report.progress(progress, api) });
+  return await workIn(folder, async () => {
+    const copy = await LocalCopy.open(folder, url, options.parts);
+    const sync = new Sync({ api, copy, onProgress: (progress) => report.progress(progress, api) });
+    return await follow(sync, options, { report, signal: stopping.signal }).finally(() => copy.close());
+  });
+}
+
+/** Resolves once the copy is up to date with `once`, else when the signal is aborted. */
+async function follow(
+  sync: Sync,
+  { once = false, every }: SyncOptions,
+  { report, signal }: { readonly report: Pick<ReturnType<typeof createReport>, 'idle'>; readonly signal: AbortSignal },
+): Promise<Counts> {
   try {
     for (let walkedAtMs = Date.now(); ;) {
       const beganMs = Date.now();
@@ -46,13 +59,11 @@ async function followCalls(folder: string, { url, keyFile, parts, once = false, 
       report.idle(sync.counts);
       // However long it took to read what has changed, the feed is asked as often.
       const pauseMs = hasFeed ? FEED_EVERY_MS - (Date.now() - beganMs) : every;
-      await sleep(Math.max(0, pauseMs), null, { signal: stopping.signal });
+      await sleep(Math.max(0, pauseMs), null, { signal });
     }
   } catch (error) {
-    if (stopping.signal.aborted) return sync.counts;
+    if (signal.aborted) return sync.counts;
     throw error;
-  } finally {
-    copy.close();
   }
 }
 
