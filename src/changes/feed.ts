@@ -5,6 +5,7 @@
  */
 import { LIST_EVERY_MS } from '../cache/change-table.ts';
 import type { EventOf } from '../journal/journal.ts';
+import { CLOCK_TOLERANCE_MS } from '../time/clock.ts';
 import type { FeedPlace } from './cursor.ts';
 import type { EventsByWorkspace, FeedEvent } from './events.ts';
 
@@ -15,13 +16,11 @@ export const MAX_EVENTS = 100_000;
  * long looks at Redis before it uses its memory (C8: memory is used only with proof, at most 900 ms old).
  */
 export const VISIBLE_AFTER_MS = 1000;
-/** C9: a wall clock may be so fast. */
-const MOST_SKEW_MS = 2000;
 /**
  * The place of now has so many milliseconds still before it: a list that is read after it was taken may be from before a change that is
  * no older. So who takes a place, then reads all calls, and then goes on from that place misses none.
  */
-export const BEGIN_BEFORE_MS = LIST_EVERY_MS + MOST_SKEW_MS;
+export const BEGIN_BEFORE_MS = LIST_EVERY_MS + CLOCK_TOLERANCE_MS;
 /** How long the id of an announcement is remembered. */
 export const REMEMBERED_MS = 24 * 60 * 60 * 1000;
 
