@@ -8,7 +8,8 @@
  * for all readers of a list, who therefore share its copies.
  *
  * A record that is left out (S4: it is malformed) has no place that could be trusted. If a window ends with such records, the
- * next one continues it if its first record is among them, or among the others of that window, by its id.
+ * next one continues it if both hold a record of the same id. A window that has no id behind its first record is continued by
+ * the one a stride further that begins with a record without an id.
  *
  * How it fails: windows of different moments may not meet, if many records were added or removed in between. Then one more
  * window across the seam is read; then windows that begin at other offsets, of which there are no copies from other moments; and
@@ -131,12 +132,15 @@ function endsWithOmitted({ items, omitted, sentIds }: EvaluationPage): boolean {
   return omitted > 0 && sentIds.length > 0 && sentIds.at(-1) !== items.at(-1)?.['_id'];
 }
 
-/** The window behind one whose last records are left out: it begins with a record of that window. */
+/** The window behind one whose last records are left out: it shares a record with that window. */
 async function cross({ offset, window }: Found, place: Place | null, readWindow: ReadWindow): Promise<Found> {
-  for (const step of [STRIDE, WINDOW_SIZE / 2]) {
+  const lastNamed = window.sentIds.findLastIndex((id) => id !== null);
+  const steps = lastNamed > 0 ? [STRIDE, Math.min(WINDOW_SIZE / 2, lastNamed)] : [STRIDE];
+  for (const step of steps) {
     const following = await readWindow(offset + step);
-    const [first = null] = following.sentIds;
-    if (first === null || !window.sentIds.includes(first)) continue;
+    const isShared = following.sentIds.some((id) => id !== null && window.sentIds.includes(id));
+    // Records without an id all look the same.
+    if (!isShared && (lastNamed > 0 || following.sentIds[0] !== null)) continue;
     return { offset: offset + step, window: following, at: place === null ? 0 : indexBehind(following, place) };
   }
   throw changesTooFast();

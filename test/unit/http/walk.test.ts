@@ -133,6 +133,33 @@ test('records that are left out, however many follow one another, stand in the w
   );
 });
 
+test.each([
+  ['at the top', 0, 90],
+  ['in the middle', 130, 90],
+  ['at the top, more than a window', 0, 250],
+])('records without an id stand in the way of none: %s', async (_, from, count) => {
+  const list = Array.from({ length: 700 }, (_one, number) => ({
+    ...anEvaluation(),
+    _id: `ev_${String(9999 - number)}`,
+    createdAtMs: 1_000_000 - number,
+  }));
+  const isNameless = (number: number): boolean => number >= from && number < from + count;
+  const read = async (offset: number): Promise<EvaluationPage> => {
+    const sent = list.slice(offset, offset + WINDOW_SIZE);
+    const items = sent.filter((_one, index) => !isNameless(offset + index));
+    const sentIds = sent.map(({ _id }, index) => (isNameless(offset + index) ? null : _id));
+    return { items, total: list.length, omitted: sent.length - items.length, sentIds };
+  };
+  const seen: string[] = [];
+  let place: Place | null = null;
+  for (let step = 0; step === 0 || place !== null; step += 1) {
+    const page = await walk(place, 40, read);
+    seen.push(...page.items.map((item) => item['_id']));
+    place = page.next;
+  }
+  expect(seen).toEqual(list.filter((_one, number) => !isNameless(number)).map((one) => one['_id']));
+});
+
 test('a page ends before more damaged records than it reads past, and the next one fails', async () => {
   const list = new ChangingList(12_000, (number) => number <= 11_990);
   const read = async (offset: number): Promise<EvaluationPage> => list.window(offset);
