@@ -205,6 +205,18 @@ test('a record that is damaged is asked for again, also one that is not in the c
   expect(copied().scores).toEqual(stored().scores);
 });
 
+test('a new call that was damaged is read with its parts once it can be', async () => {
+  putMany(3);
+  await sync();
+  gateway.store.evaluations.set('ev_50', { _id: 'ev_50', workspaceId: WORKSPACE_A });
+  await announce({ evaluation: 'ev_50', created: true });
+  expect(await sync()).toMatchObject({ unreadable: 1 });
+  gateway.clock.advance(60_000);
+  put('ev_50');
+  expect(await sync()).toMatchObject({ written: 1, parts: 1, unreadable: 0 });
+  expect(copied()).toEqual(stored());
+});
+
 test('goes on from its place if the feed is away for a while', async () => {
   putMany(5);
   const headers = { 'X-Error-Code': 'path_unknown' };

@@ -60,6 +60,11 @@ export interface Counts {
   readonly unreadable: number;
 }
 
+interface WantedPart {
+  readonly id: string;
+  readonly part: Part;
+}
+
 export class Sync {
   readonly #done = { written: 0, deleted: 0, parts: 0 };
   /** Whether the store changes records without a word, so that the feed is not all. */
@@ -145,7 +150,10 @@ export class Sync {
     if (performance.now() - this.#owedAtMs < OWED_EVERY_MS) return;
     const now = new Set(this.#copy.owed);
     const still = before.filter((one) => now.has(one));
-    await each(still, ({ kind, id }) => (kind === 'call' ? this.#readCall(id) : this.#readPart(kind, id)));
+    const ofNew = await this.#readCalls(still.flatMap(({ kind, id }) => (kind === 'call' ? [id] : [])));
+    const parts = still.flatMap(({ kind, id }) => (kind === 'call' ? [] : [{ id, part: kind }]));
+    const wanted = [...ofNew, ...parts].filter(({ id }) => this.#copy.calls.has(id));
+    await this.#readParts(wanted, 'parts');
     this.#owedAtMs = performance.now();
   }
 
@@ -156,13 +164,9 @@ export class Sync {
       if (typeof read === 'string') return read;
       const kinds = Map.groupBy(read.changes, ({ kind }) => (kind === 'call' ? 'call' : 'part'));
       const calls = new Set((kinds.get('call') ?? []).map(({ id }) => id));
-      const wanted = new Map<string, { id: string; part: Part }>();
+      const wanted = new Map<string, WantedPart>();
       const want = (id: string, part: Part): unknown => wanted.set(`${part}:${id}`, { id, part });
-      await each([...calls], async (id) => {
-        const isNew = !this.#copy.calls.has(id);
-        await this.#readCall(id);
-        if (isNew && this.#copy.calls.has(id)) for (const part of this.#copy.parts) want(id, part);
-      });
+      for (const { id, part } of await this.#readCalls([...calls])) want(id, part);
       for (const { id, kind } of kinds.get('part') ?? []) {
         const part = PARTS.find((one) => one === kind);
         if (part === undefined || !this.#copy.calls.has(id)) continue;
@@ -185,6 +189,14 @@ export class Sync {
     return read;
   }
 
+  /** Resolves with the parts of those that were not in the copy before: they have to be read too. */
+  async #readCalls(ids: readonly string[]): Promise<readonly WantedPart[]> {
+    const unknown = ids.filter((id) => !this.#copy.calls.has(id));
+    await each(ids, (id) => this.#readCall(id));
+    const added = unknown.filter((id) => this.#copy.calls.has(id));
+    return added.flatMap((id) => this.#copy.parts.map((part) => ({ id, part })));
+  }
+
   async #readCall(id: string): Promise<void> {
     const reply = await this.#api.get(`/v2/calls/${id}`);
     if (reply.kind === 'unreadable') this.#copy.owe({ id, kind: 'call' });
@@ -195,10 +207,7 @@ export class Sync {
     }
   }
 
-  async #readParts(
-    wanted: readonly { readonly id: string; readonly part: Part }[],
-    phase: Progress['phase'],
-  ): Promise<void> {
+  async #readParts(wanted: readonly WantedPart[], phase: Progress['phase']): Promise<void> {
     let done = 0;
     await each(wanted, async ({ id, part }) => {
       await this.#readPart(part, id);
