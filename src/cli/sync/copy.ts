@@ -36,6 +36,17 @@ export interface Owed {
 
 const KINDS = [...PARTS, 'call'] as const;
 
+interface Debt extends Owed {
+  /** How often it was asked for in vain since the copy was opened. */
+  readonly tries: number;
+  /** When it was last. */
+  readonly askedAtMs: number;
+}
+
+/** What was asked for in vain is due after so long, then each time twice as long. */
+const FIRST_PAUSE_MS = 60_000;
+const LONGEST_PAUSE_MS = 3_600_000;
+
 export class LocalCopy {
   readonly calls: LineFile;
   /** Those that are wanted now. */
@@ -45,7 +56,8 @@ export class LocalCopy {
   /** By `part:id`, and `call:id`. */
   readonly #notes: LineFile;
   /** By the same names. */
-  readonly #owed: Map<string, Owed>;
+  readonly #owed: Map<string, Debt>;
+  readonly #nowMs: () => number;
   readonly #statePath: string;
   #state: State;
 
@@ -53,7 +65,7 @@ export class LocalCopy {
     folder: string,
     files: { calls: LineFile; notes: LineFile; parts: ReadonlyMap<Part, LineFile> },
     wanted: readonly Part[],
-    state: State,
+    { state, nowMs }: { readonly state: State; readonly nowMs: () => number },
   ) {
     this.calls = files.calls;
     this.parts = wanted;
@@ -61,13 +73,22 @@ export class LocalCopy {
     this.#notes = files.notes;
     this.#statePath = statePathOf(folder);
     this.#state = state;
+    this.#nowMs = nowMs;
     const ids = new Set([...this.calls.ids, ...this.#notes.ids.map((note) => note.slice(note.indexOf(':') + 1))]);
     const all = [...ids].flatMap((id) => KINDS.map((kind): Owed => ({ id, kind })));
-    this.#owed = new Map(all.filter((one) => this.#isOwed(one)).map((one) => [nameOf(one), one]));
+    const owed = all.filter((one) => this.#isOwed(one));
+    this.#owed = new Map(owed.map((one) => [nameOf(one), { ...one, tries: 0, askedAtMs: 0 }]));
   }
 
-  /** Rejects with a CliError if the folder holds something else, or a copy of another API. */
-  static async open(folder: string, url: string, parts: readonly Part[]): Promise<LocalCopy> {
+  /**
+   * `nowMs`: of a clock that never goes back. Rejects with a CliError if the folder holds something else, or a copy of another API.
+   */
+  static async open(
+    folder: string,
+    url: string,
+    parts: readonly Part[],
+    nowMs = (): number => performance.now(),
+  ): Promise<LocalCopy> {
     const state = readState(folder, url);
     const calls = await LineFile.open(join(folder, 'calls.jsonl'));
     const notes = await LineFile.open(join(folder, 'parts.jsonl'));
@@ -76,7 +97,7 @@ export class LocalCopy {
       const path = join(folder, `${part}s.jsonl`);
       if (parts.includes(part) || existsSync(path)) opened.set(part, await LineFile.open(path));
     }
-    return new LocalCopy(folder, { calls, notes, parts: opened }, parts, state);
+    return new LocalCopy(folder, { calls, notes, parts: opened }, parts, { state, nowMs });
   }
 
   get cursor(): string | null {
@@ -107,11 +128,22 @@ export class LocalCopy {
     return [...this.#owed.values()];
   }
 
-  /** A part that is not wanted now is owed as soon as it is. */
+  /** The part of what is owed that is to be asked for now. What stays damaged costs less and less of the limits of the key. */
+  get due(): readonly Owed[] {
+    const nowMs = this.#nowMs();
+    return [...this.#owed.values()].filter(
+      ({ tries, askedAtMs }) =>
+        tries === 0 || nowMs - askedAtMs >= Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (tries - 1)),
+    );
+  }
+
+  /** To be called when it was asked for in vain. A part that is not wanted now is owed as soon as it is. */
   owe(owed: Owed): void {
     if (owed.kind === 'call') this.#notes.put({ id: nameOf(owed) });
     else this.#notes.delete(nameOf(owed));
-    if (this.#isOwed(owed)) this.#owed.set(nameOf(owed), owed);
+    if (!this.#isOwed(owed)) return;
+    const { tries = 0 } = this.#owed.get(nameOf(owed)) ?? {};
+    this.#owed.set(nameOf(owed), { ...owed, tries: tries + 1, askedAtMs: this.#nowMs() });
   }
 
   #isOwed({ id, kind }: Owed): boolean {

@@ -5,12 +5,12 @@
  * after it, so none is missed, even if the walk is ended and goes on later. A feed that cannot go on (400 `cursor_expired`) costs
  * one walk, and all parts: one may have changed while its call did not.
  *
- * What the store cannot give as it is now is owed: asked for again by each walk, and every minute while the feed is followed.
+ * What the store cannot give as it is now is owed: asked for again by each walk, and while the feed is followed once it is due.
  */
 import { z } from 'zod';
 import { CliError } from '../command.ts';
 import type { ConsumerApi, Found, Reply } from './consumer-api.ts';
-import type { LocalCopy, Owed } from './copy.ts';
+import type { LocalCopy } from './copy.ts';
 import { type Part, PARTS } from './options.ts';
 
 const callSchema = z.looseObject({ id: z.string() });
@@ -33,7 +33,6 @@ const PAGE_SIZE = 100;
 const EVENTS_PER_READ = 1000;
 /** How many calls or parts are read at a time. */
 const READERS = 4;
-const OWED_EVERY_MS = 60_000;
 /** The first walk is followed by the feed; if its place has expired meanwhile, by one more. */
 const MAX_WALKS = 2;
 
@@ -47,7 +46,7 @@ export interface Progress {
 }
 
 export interface SyncOptions {
-  readonly api: ConsumerApi;
+  readonly api: Pick<ConsumerApi, 'get'>;
   readonly copy: LocalCopy;
   readonly onProgress: (progress: Progress) => void;
 }
@@ -69,10 +68,9 @@ export class Sync {
   readonly #done = { written: 0, deleted: 0, parts: 0 };
   /** Whether the store changes records without a word, so that the feed is not all. */
   isUnannounced = false;
-  readonly #api: ConsumerApi;
+  readonly #api: SyncOptions['api'];
   readonly #copy: LocalCopy;
   readonly #onProgress: (progress: Progress) => void;
-  #owedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor({ api, copy, onProgress }: SyncOptions) {
     this.#api = api;
@@ -89,10 +87,9 @@ export class Sync {
     const copy = this.#copy;
     for (let walks = 0; ; walks += 1) {
       if (copy.cursor !== null) {
-        const { owed } = copy;
         const end = await this.#follow();
         if (end === 'followed') {
-          await this.#readOwed(owed);
+          await this.#readDue();
           return true;
         }
         // A place is kept while there is no feed: its gateway may be restarting with another configuration.
@@ -142,19 +139,14 @@ export class Sync {
       ),
       'parts',
     );
-    this.#owedAtMs = performance.now();
   }
 
-  /** Asks again for what was owed before, and is still, unless that was done a short while ago. */
-  async #readOwed(before: readonly Owed[]): Promise<void> {
-    if (performance.now() - this.#owedAtMs < OWED_EVERY_MS) return;
-    const now = new Set(this.#copy.owed);
-    const still = before.filter((one) => now.has(one));
-    const ofNew = await this.#readCalls(still.flatMap(({ kind, id }) => (kind === 'call' ? [id] : [])));
-    const parts = still.flatMap(({ kind, id }) => (kind === 'call' ? [] : [{ id, part: kind }]));
+  async #readDue(): Promise<void> {
+    const { due } = this.#copy;
+    const ofNew = await this.#readCalls(due.flatMap(({ kind, id }) => (kind === 'call' ? [id] : [])));
+    const parts = due.flatMap(({ kind, id }) => (kind === 'call' ? [] : [{ id, part: kind }]));
     const wanted = [...ofNew, ...parts].filter(({ id }) => this.#copy.calls.has(id));
     await this.#readParts(wanted, 'parts');
-    this.#owedAtMs = performance.now();
   }
 
   /** Applies the feed from the copy's place to its end, if it can go on from there. */
