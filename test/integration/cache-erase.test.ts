@@ -6,7 +6,7 @@ import { auditOf } from '../support/admin.ts';
 import { BACKENDS, type BackendKind, World } from '../support/world.ts';
 import { forTest } from '../support/opened.ts';
 import { runCli } from '../support/cli.ts';
-import { startRedis } from '../support/redis.ts';
+import { isOneServer, startRedis } from '../support/redis.ts';
 
 const MEMBERS = 'evalgate:{members}';
 
@@ -142,4 +142,11 @@ test('copies that no process reads any more are gone with any erasure: of anothe
   for (const name of own) await client.set(name, 'from before');
   expect((await world.change('POST', '/api/cache/erase', { evaluation: 'ev_none' }, since)).status).toBe(200);
   expect(await names()).toEqual([]);
+});
+
+test.skipIf(!isOneServer)('one Redis for all need not say which server it is', async () => {
+  const { world, erase, subject } = await start('redis');
+  const client = await world.raw();
+  await client.acl('SETUSER', 'default', '-info');
+  expect(await erase({ evaluation: subject.id })).toMatchObject({ erased: true, redis: { complete: true } });
 });

@@ -16,6 +16,8 @@ type Link = Pick<RedisLink, 'role' | 'db' | 'servers' | 'run'>;
 export interface LeftCopies {
   readonly state: Link;
   readonly cache: Link;
+  /** Whether both have one address; two addresses may lead to one Redis all the same. */
+  readonly isOne: boolean;
   /** The store of this process. */
   readonly store: string;
   /** The stores that the processes which use the state Redis are in front of. */
@@ -26,13 +28,13 @@ export interface LeftCopies {
 const COUNT = 1000;
 
 /** Rejects if a server does not answer; another call goes on. */
-export async function unlinkLeftCopies({ state, cache, store, stores }: LeftCopies): Promise<void> {
+export async function unlinkLeftCopies({ state, cache, isOne, store, stores }: LeftCopies): Promise<void> {
   const inUse = new Set(stores().filter((one) => one !== store));
-  if (await areOne(state, cache)) inUse.add(store);
+  if (isOne || (await areOne(state, cache))) inUse.add(store);
   await unlinkNames(state, CacheNames.ALL, (name) => !inUse.has(CacheNames.storeIn(name)));
 }
 
-/** Whether both links lead to the same data, by one address or by two; also if Redis does not say. */
+/** Whether both links lead to the same data; also if Redis does not say. */
 async function areOne(state: Link, cache: Link): Promise<boolean> {
   if (state.db !== cache.db) return false;
   const [ofState, ofCache] = await Promise.all([readRedisMemory(state), readRedisMemory(cache)]);

@@ -96,7 +96,7 @@ export function openSharedTier(context: SharedTierContext): SharedTier {
   const guard = new RollbackGuard({ cache, journal, isOne, store, clock, onRolledBack });
   const leases = { cache, entries, channel, ttl, budget, timers, leaseMs: LEASE_MS };
   const reads = new RedisSharedCache({ leases, purges, guard, clock });
-  const left = { state: links.state, cache, store, stores: () => instances.list().map((one) => one.store) };
+  const left = { state: links.state, cache, isOne, store, stores: () => instances.list().map((one) => one.store) };
   const copies = new RedisCopies({ cache, entries, ttl, purges, guard, left, clock });
   const seenCalls = new RedisSeenCalls({ cache, names, ttl, budget });
   const sweep = new PurgeSweep({

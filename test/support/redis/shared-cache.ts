@@ -47,7 +47,7 @@ export async function openProcess({ url, names, leaseMs }: ProcessOptions) {
   const guard = { prove: () => null, addEnding: async () => [] };
   const leases = { cache: link, entries, channel, ttl, budget, timers: time, leaseMs };
   const shared = new RedisSharedCache({ leases, purges, guard, clock: time });
-  const left = { state: link, cache: link, store: '', stores: () => [] };
+  const left = { state: link, cache: link, isOne: true, store: '', stores: () => [] };
   const copies = new RedisCopies({ cache: link, entries, ttl, purges, guard, left, clock: time });
   return { shared, copies, link, time, cipher, memory, budget, log, noteSwept };
 }
