@@ -13,7 +13,7 @@ import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { forTest } from '../support/opened.ts';
 import { PROGRAM } from '../support/process.ts';
 import { SeededRandom } from '../support/random.ts';
-import { anEvaluation, aScoredCard, aTranscript, WORKSPACE_A } from '../support/records.ts';
+import { anEvaluation, aScoredCard, aTranscript, WORKSPACE_A, WORKSPACE_B } from '../support/records.ts';
 import { startRedis } from '../support/redis.ts';
 import { WITHIN } from '../support/world.ts';
 
@@ -233,6 +233,25 @@ test('goes on from its place if the feed is away for a while', async () => {
   proxy.answerAt(`/v2/changes?limit=1000&after=${cursor}`);
   expect(await syncBehind()).toMatchObject({ written: 0, parts: 0 });
   expect(await syncBehind()).toMatchObject({ written: 0, parts: 1 });
+  expect(copied()).toEqual(stored());
+});
+
+test('reads the parts of a call whose moves were announced in another order than they were made', async () => {
+  const workspaceIds = [WORKSPACE_A, WORKSPACE_B];
+  key = await gateway.issueKey({ scopes: ['calls.read'], workspaceIds, perMinute: PLENTY, perHour: PLENTY });
+  putMany(2);
+  await sync();
+  const part = { evaluationId: 'ev_1', workspaceId: WORKSPACE_B };
+  gateway.store.put({
+    evaluations: [anEvaluation({ _id: 'ev_1', workspaceId: WORKSPACE_B, overallScore: 99 })],
+    transcripts: [aTranscript({ ...part, body: 'Ada: Other words.' })],
+    scoredCards: [aScoredCard(part)],
+  });
+  const elsewhere = '33333333-3333-4333-8333-333333333333';
+  await announce({ evaluation: 'ev_1', workspace: WORKSPACE_B, previousWorkspace: elsewhere });
+  await sync();
+  await announce({ evaluation: 'ev_1', workspace: elsewhere, previousWorkspace: WORKSPACE_A });
+  await sync();
   expect(copied()).toEqual(stored());
 });
 

@@ -155,15 +155,19 @@ export class Sync {
       const read = await this.#readFeed(this.#copy.cursor);
       if (typeof read === 'string') return read;
       const kinds = Map.groupBy(read.changes, ({ kind }) => (kind === 'call' ? 'call' : 'part'));
-      const calls = new Set((kinds.get('call') ?? []).map(({ id }) => id));
+      const calls = kinds.get('call') ?? [];
       const wanted = new Map<string, WantedPart>();
-      const want = (id: string, part: Part): unknown => wanted.set(`${part}:${id}`, { id, part });
-      for (const { id, part } of await this.#readCalls([...calls])) want(id, part);
-      for (const { id, kind } of kinds.get('part') ?? []) {
-        const part = PARTS.find((one) => one === kind);
-        if (part === undefined || !this.#copy.calls.has(id)) continue;
-        if (this.#copy.parts.includes(part)) want(id, part);
+      const want = (id: string, part: Part): void => {
+        if (this.#copy.parts.includes(part)) wanted.set(`${part}:${id}`, { id, part });
         else this.#copy.owe({ id, kind: part });
+      };
+      for (const { id, part } of await this.#readCalls([...new Set(calls.map(({ id }) => id))])) want(id, part);
+      // Moves may be announced in another order than they were made: if the call is there, its parts were perhaps read elsewhere.
+      const deleted = calls.filter(({ change }) => change === 'deleted');
+      const ofDeleted = deleted.flatMap(({ id }) => PARTS.map((kind) => ({ id, kind })));
+      for (const { id, kind } of [...ofDeleted, ...(kinds.get('part') ?? [])]) {
+        const part = PARTS.find((one) => one === kind);
+        if (part !== undefined && this.#copy.calls.has(id)) want(id, part);
       }
       await this.#readParts([...wanted.values()], 'changes');
       this.#copy.cursor = read.cursor;
