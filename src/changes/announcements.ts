@@ -55,9 +55,7 @@ export class Announcements {
   async announce({ mode, changes }: Announcement, id: string | null): Promise<Announced> {
     const { changes: cache, journal, feed, hasFeed, reach, timers } = this.#options;
     const append = (): Promise<Appended> =>
-      cache.announce(mode, changes, (event) =>
-        feed.append({ event, events: hasFeed ? eventsOf(event.changes) : null, id }),
-      );
+      cache.announce(mode, changes, (event) => feed.append({ event, events: eventsOf(event.changes), hasFeed, id }));
     // One after the other: large ones take Redis a while, and each has to be answered within its time-out (R6: 250 ms).
     const appending = this.#appended.then(append);
     this.#appended = appending.catch(() => undefined);

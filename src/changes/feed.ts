@@ -49,8 +49,9 @@ export interface FeedQuery {
 
 export interface Appending {
   readonly event: EventOf<'changes'>;
-  /** Null if there is no feed. */
-  readonly events: EventsByWorkspace | null;
+  readonly events: EventsByWorkspace;
+  /** Whether consumers have the feed here. If not, they may have it at another process, or may have had it, and have it again. */
+  readonly hasFeed: boolean;
   /** Names the announcement; null if its caller has not named it. */
   readonly id: string | null;
 }
@@ -70,7 +71,7 @@ export interface Appended {
 /** Where announcements go, and where their events are read. */
 export interface ChangeFeed {
   /**
-   * Appends the event to the journal, its events to the feed and the id to those that are known, all or nothing. Rejects as
+   * Appends the event to the journal, its events to the feed, if anybody has one, and the id to those that are known, all or nothing. Rejects as
    * `Journal.append` does.
    */
   append(appending: Appending): Promise<Appended>;

@@ -44,7 +44,7 @@ export class MemoryFeed implements ChangeFeed {
     this.#options = options;
   }
 
-  async append({ event, events, id }: Appending): Promise<Appended> {
+  async append({ event, events, hasFeed, id }: Appending): Promise<Appended> {
     const { journal, clock } = this.#options;
     const nowMs = clock.nowMs();
     for (const [known, { atMs }] of this.#known) {
@@ -57,7 +57,7 @@ export class MemoryFeed implements ChangeFeed {
     const appended = journal.append(event);
     const { sequence } = journal.position;
     if (id !== null) this.#known.set(id, { sequence, atMs: nowMs });
-    for (const [workspace, added] of events ?? []) {
+    for (const [workspace, added] of hasFeed ? events : []) {
       const of = this.#workspaces.get(workspace) ?? { events: [], dropped: 0 };
       this.#workspaces.set(workspace, of);
       of.events.push(...added.map((one) => ({ ...one, sequence, atMs: nowMs })));

@@ -52,8 +52,10 @@ local function id(number) return string.format('%.0f-0', number) end
 
 /**
  * KEYS: also feed, the announcement, then the stream of each workspace. ARGV: also the event, JSON of its `mode` and `lists`,
- * `isNamed`, `rememberMs`, `keepMs` and `events`, which has a workspace and its events for each stream. Returns the history and
- * number of the announcement that was made before, or nothing. A large event would take long to be decoded here.
+ * `isNamed`, `hasFeed`, `rememberMs`, `keepMs` and `events`, which has a workspace and its events for each stream. Returns the
+ * history and number of the announcement that was made before, or nothing. A large event would take long to be decoded here.
+ *
+ * A process without the feed begins none, but goes on with the one that others have, or had before they were started anew.
  */
 const ANNOUNCE = recordingScript(
   'announceChanges',
@@ -62,25 +64,27 @@ local given = cjson.decode(ARGV[3])
 local before = given.isNamed and redis.call('GET', KEYS[4])
 if before then return position(before) end
 recordChanges(ARGV[2], given.mode, given.lists)
+if given.hasFeed or redis.call('EXISTS', KEYS[3]) == 1 then
 ${OPEN_LUA}
-local announcement, at = string.format('%.0f', sequence), string.format('%.0f', nowMs)
-for i, of in ipairs(given.events) do
-  local stream, workspace = KEYS[4 + i], of[1]
-  local number = tonumber(redis.call('HGET', KEYS[3], workspace))
-  if not number then redis.call('DEL', stream) end
-  number = number or 0
-  for _, event in ipairs(of[2]) do
-    number = number + 1
-    redis.call('XADD', stream, id(number), 'sequence', announcement, 'order', event[1], 'at', at, 'event', event[2])
+  local announcement, at = string.format('%.0f', sequence), string.format('%.0f', nowMs)
+  for i, of in ipairs(given.events) do
+    local stream, workspace = KEYS[4 + i], of[1]
+    local number = tonumber(redis.call('HGET', KEYS[3], workspace))
+    if not number then redis.call('DEL', stream) end
+    number = number or 0
+    for _, event in ipairs(of[2]) do
+      number = number + 1
+      redis.call('XADD', stream, id(number), 'sequence', announcement, 'order', event[1], 'at', at, 'event', event[2])
+    end
+    redis.call('HSET', KEYS[3], workspace, string.format('%.0f', number))
+    redis.call('XTRIM', stream, 'MAXLEN', ${MAX_EVENTS})
+    for _ = 1, ${TRIMMED_AT_ONCE} do
+      local oldest = redis.call('XRANGE', stream, '-', '+', 'COUNT', 1)[1]
+      if not oldest or tonumber(oldest[2][6]) >= nowMs - given.keepMs then break end
+      redis.call('XDEL', stream, oldest[1])
+    end
+    redis.call('PEXPIRE', stream, string.format('%.0f', given.keepMs))
   end
-  redis.call('HSET', KEYS[3], workspace, string.format('%.0f', number))
-  redis.call('XTRIM', stream, 'MAXLEN', ${MAX_EVENTS})
-  for _ = 1, ${TRIMMED_AT_ONCE} do
-    local oldest = redis.call('XRANGE', stream, '-', '+', 'COUNT', 1)[1]
-    if not oldest or tonumber(oldest[2][6]) >= nowMs - given.keepMs then break end
-    redis.call('XDEL', stream, oldest[1])
-  end
-  redis.call('PEXPIRE', stream, string.format('%.0f', given.keepMs))
 end
 if given.isNamed then
   redis.call('SET', KEYS[4], history .. string.format(' %.0f', sequence), 'PX', given.rememberMs)
@@ -200,14 +204,15 @@ export class RedisFeed implements ChangeFeed {
     this.#options = options;
   }
 
-  async append({ event, events, id }: Appending): Promise<Appended> {
+  async append({ event, events, hasFeed, id }: Appending): Promise<Appended> {
     const { journal, keepMs } = this.#options;
     const text = JSON.stringify(event);
-    const added = [...(events ?? [])];
+    const added = [...events];
     const given = {
       mode: event.mode,
       lists: event.lists,
       isNamed: id !== null,
+      hasFeed,
       rememberMs: REMEMBERED_MS,
       keepMs,
       events: added.map(([workspace, ofWorkspace]) => [

@@ -1,8 +1,9 @@
 /** Announcements and their feed over one Redis: nothing is lost between the two, and what is lost is never overlooked. */
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import type { TestGateway } from '../support/gateway.ts';
+import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { JOURNAL, loseLast } from '../support/journal.ts';
+import { RunningClock } from '../support/manual-clock.ts';
 import { forFile, forTest } from '../support/opened.ts';
 import { WORKSPACE_A, WORKSPACE_B } from '../support/records.ts';
 import { atEach, namesIn, type TestClient, withClient } from '../support/redis/client.ts';
@@ -189,6 +190,16 @@ describe('a cursor', () => {
     await announce(['ev_2']);
     expect(await idsAfter(cursor)).toEqual(['ev_2']);
   });
+});
+
+test('a gateway without the feed goes on with that of others, and begins none', async () => {
+  await raw((client) => client.del(FEED));
+  const without = await forTest(startTestGateway({ env: { REDIS_URL: redis.url }, clock: new RunningClock() }));
+  expect((await announce(['ev_1'], null, without)).status).toBe(200);
+  expect(await raw((client) => client.exists(FEED))).toBe(0);
+  const { cursor } = await readToEnd();
+  expect((await announce(['ev_2'], null, without)).status).toBe(200);
+  await vi.waitFor(async () => expect(await idsAfter(cursor)).toEqual(['ev_2']), WITHIN);
 });
 
 describe('without Redis', () => {
