@@ -11,6 +11,7 @@ import { z } from 'zod';
 import { CliError } from '../command.ts';
 import type { ConsumerApi, Found, Reply } from './consumer-api.ts';
 import type { LocalCopy } from './copy.ts';
+import { LineFile } from './line-file.ts';
 import { type Part, PARTS } from './options.ts';
 
 const callSchema = z.looseObject({ id: z.string() });
@@ -108,11 +109,12 @@ export class Sync {
 
   /**
    * Reads all calls, and the parts of those that are new or have changed, and what is owed. A call that is not seen is asked for by
-   * itself.
+   * itself. So is one that differs, if there is a place in the feed: a list may be from before a change that has been applied.
    */
   async walk(): Promise<void> {
     const owed = this.#copy.owed.filter(({ kind }) => kind === 'call').map(({ id }) => id);
     const seen = new Set<string>();
+    const different: string[] = [];
     let path: string | null = `/v2/calls?after=&pageSize=${PAGE_SIZE}`;
     while (path !== null) {
       // The feed does not repeat what an old list lacks.
@@ -120,8 +122,10 @@ export class Sync {
       const { calls, pagination } = callsSchema.parse(page.body);
       for (const call of calls) {
         seen.add(call.id);
-        // What a list shows of an owed call may be as old.
-        if (this.#copy.calls.put(call)) this.#done.written += 1;
+        if (this.#copy.cursor !== null) {
+          if (this.#copy.calls.digest(call.id) !== LineFile.digestOf(call)) different.push(call.id);
+          // What a list shows of an owed call may be as old.
+        } else if (this.#copy.calls.put(call)) this.#done.written += 1;
       }
       path = page.next;
       const left = Math.max(0, pagination.total_count - seen.size);
@@ -129,7 +133,7 @@ export class Sync {
       this.#onProgress({ phase: 'calls', done: seen.size, total: seen.size + left, requestsLeft });
     }
     const unseen = this.#copy.calls.ids.filter((id) => !seen.has(id));
-    await each([...new Set([...unseen, ...owed])], (id) => this.#readCall(id));
+    await each([...new Set([...unseen, ...owed, ...different])], (id) => this.#readCall(id));
     const ids = this.#copy.calls.ids;
     await this.#readParts(
       ids.flatMap((id) =>
