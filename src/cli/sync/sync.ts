@@ -115,6 +115,7 @@ export class Sync {
     const owed = this.#copy.owed.filter(({ kind }) => kind === 'call').map(({ id }) => id);
     const seen = new Set<string>();
     const different: string[] = [];
+    const hasPlace = this.#copy.cursor !== null;
     let path: string | null = `/v2/calls?after=&pageSize=${PAGE_SIZE}`;
     while (path !== null) {
       // The feed does not repeat what an old list lacks.
@@ -122,10 +123,11 @@ export class Sync {
       const { calls, pagination } = callsSchema.parse(page.body);
       for (const call of calls) {
         seen.add(call.id);
-        if (this.#copy.cursor !== null) {
-          if (this.#copy.calls.digest(call.id) !== LineFile.digestOf(call)) different.push(call.id);
-          // What a list shows of an owed call may be as old.
-        } else if (this.#copy.calls.put(call)) this.#done.written += 1;
+        const isSame = this.#copy.calls.digest(call.id) === LineFile.digestOf(call);
+        if (isSame) continue;
+        if (hasPlace) different.push(call.id);
+        // What a list shows of an owed call may be as old.
+        else if (this.#copy.calls.put(call)) this.#done.written += 1;
       }
       path = page.next;
       const left = Math.max(0, pagination.total_count - seen.size);
@@ -160,12 +162,13 @@ export class Sync {
       if (typeof read === 'string') return read;
       const kinds = Map.groupBy(read.changes, ({ kind }) => (kind === 'call' ? 'call' : 'part'));
       const calls = kinds.get('call') ?? [];
+      const ids = new Set(calls.map((event) => event.id));
       const wanted = new Map<string, WantedPart>();
       const want = (id: string, part: Part): void => {
         if (this.#copy.parts.includes(part)) wanted.set(`${part}:${id}`, { id, part });
         else this.#copy.owe({ id, kind: part });
       };
-      for (const { id, part } of await this.#readCalls([...new Set(calls.map(({ id }) => id))])) want(id, part);
+      for (const { id, part } of await this.#readCalls([...ids])) want(id, part);
       // Moves may be announced in another order than they were made: if the call is there, its parts were perhaps read elsewhere.
       const deleted = calls.filter(({ change }) => change === 'deleted');
       const ofDeleted = deleted.flatMap(({ id }) => PARTS.map((kind) => ({ id, kind })));
