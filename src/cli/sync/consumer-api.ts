@@ -66,7 +66,7 @@ export class ConsumerApi {
       // A limit passes: others who use the key may be quicker any number of times.
       if (!outcome.isForAll) tries += 1;
       if (tries === MAX_TRIES) throw new CliError(`${outcome.reason}. It was tried ${tries} times; try again later.`);
-      const delayMs = outcome.delayMs ?? Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** Math.max(0, tries - 1));
+      const delayMs = outcome.delayMs ?? Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** (tries - 1));
       onWait(outcome.reason, delayMs);
       if (outcome.isForAll) this.#notBeforeMs = Math.max(this.#notBeforeMs, Date.now() + delayMs);
       else await sleep(delayMs, null, { signal });
@@ -116,7 +116,7 @@ interface Retry {
   readonly reason: string;
   /** Null if the answer does not say. */
   readonly delayMs: number | null;
-  /** Whether every request has to wait: the key's limit is used up. */
+  /** Whether every request has to wait: the key's limit is used up, for as long as the answer says. */
   readonly isForAll: boolean;
   /** Whether something else than a gateway has answered: its 404 has a code, and its 200 is JSON. */
   readonly isForeign?: boolean;
@@ -147,7 +147,7 @@ function replyOf(address: URL, { status, headers }: Response, text: string): Rep
     throw new CliError(`${said} Check the key and its scopes (GET /v2/key shows them).`);
   const seconds = Number(headers.get('Retry-After') ?? Number.NaN);
   const delayMs = Number.isNaN(seconds) ? null : seconds * 1000;
-  return { reason: said, delayMs, isForAll: status === 429, isForeign };
+  return { reason: said, delayMs, isForAll: status === 429 && delayMs !== null, isForeign };
 }
 
 function nextOf(headers: Headers, address: URL): string | null {
