@@ -136,11 +136,11 @@ export class PurgeSweep {
     else if (broad === due.broad) await this.#pass();
   }
 
-  /** For purges up to that one, all of whose keys are known. */
+  /** For purges up to that one, all of whose keys are known. An evaluation that was purged once more since is among them. */
   async #deleteNamed(upTo: number): Promise<void> {
     const { purges } = this.#options;
-    const evaluations = purges.table.evaluationsUpTo(upTo).filter(([, purged]) => purged > purges.sweptUpTo);
-    if (evaluations.length === 0) return;
+    const evaluations = purges.table.evaluationsUpTo(purges.last).filter(([, purged]) => purged > purges.sweptUpTo);
+    if (!evaluations.some(([, purged]) => purged <= upTo)) return;
     const { history } = purges.position;
     await this.#delete(evaluations, history);
     if (purges.position.history === history) await purges.noteSwept(upTo);
