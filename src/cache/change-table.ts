@@ -28,7 +28,7 @@ export interface Mark {
   readonly others: number;
 }
 
-/** What the store answers with now: a record with that validator, or none, since it is deleted or has moved. */
+/** The answer of the store from now on: a record with that validator, or none, since it is deleted or has moved. */
 type Awaited = { readonly etag: string } | 'absent';
 
 /** One mark, with what it is about. */

@@ -115,7 +115,7 @@ export type ScorecardRecord = z.output<typeof scorecardSchema>;
 export interface EvaluationPage {
   readonly items: readonly EvaluationRecord[];
   readonly omitted: number;
-  /** Of all records that the store sent, in its order; null for one without a valid id. */
+  /** The ids of all records that the store sent, in its order; null for one without a valid id. */
   readonly sentIds: readonly (string | null)[];
   readonly total: number;
 }

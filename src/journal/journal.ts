@@ -16,7 +16,7 @@ export interface Position {
 }
 
 /**
- * What becomes of the copies from before a purge or a change. `hard`: they are never served again. `soft`: purged ones are
+ * The end of copies from before a purge or a change. `hard`: they are never served again. `soft`: purged ones are
  * served while one refresh runs, changed ones only if they cannot be renewed.
  */
 export type PurgeMode = 'soft' | 'hard';

@@ -2,8 +2,8 @@
  * The copy on disk: the calls, their parts, notes, and where to go on. Everything is written in an order that a kill at any
  * moment leaves whole: a part before the note that it is there, and a change before the place in the feed that follows it.
  *
- * Notes say for which version of its call each part was read; a part without a note is owed. A call is owed if it has one. What
- * is owed could not be read as it is now, and is asked for again.
+ * Notes say for which version of its call each part was read; a part without a note is owed. A call is owed if it has one.
+ * Owed calls and parts could not be read as they are now, and are asked for again.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -28,7 +28,7 @@ interface PartNote extends Line {
   readonly isAbsent?: true;
 }
 
-/** What is to be asked for again. */
+/** A call or part that is to be asked for again. */
 export interface Owed {
   readonly id: string;
   readonly kind: Part | 'call';
@@ -43,7 +43,7 @@ interface Debt extends Owed {
   readonly askedAtMs: number;
 }
 
-/** What was asked for in vain is due after so long, then each time twice as long. */
+/** The pause after a question in vain: twice as long each time. */
 const FIRST_PAUSE_MS = 60_000;
 const LONGEST_PAUSE_MS = 3_600_000;
 
@@ -128,7 +128,7 @@ export class LocalCopy {
     return [...this.#owed.values()];
   }
 
-  /** The part of what is owed that is to be asked for now. What stays damaged costs less and less of the limits of the key. */
+  /** The part of what is owed that is to be asked for now. A record that stays damaged costs less and less of the key's limits. */
   get due(): readonly Owed[] {
     const nowMs = this.#nowMs();
     return [...this.#owed.values()].filter(

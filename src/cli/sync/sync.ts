@@ -5,7 +5,8 @@
  * after it, so none is missed, even if the walk is ended and goes on later. A feed that cannot go on (400 `cursor_expired`) costs
  * one walk, and all parts: one may have changed while its call did not.
  *
- * What the store cannot give as it is now is owed: asked for again by each walk, and while the feed is followed once it is due.
+ * A call or part that the store cannot give as it is now is owed: asked for again by each walk, and while the feed is followed
+ * once it is due.
  */
 import { z } from 'zod';
 import { CliError } from '../command.ts';
@@ -126,7 +127,7 @@ export class Sync {
         const isSame = this.#copy.calls.digest(call.id) === LineFile.digestOf(call);
         if (isSame) continue;
         if (hasPlace) different.push(call.id);
-        // What a list shows of an owed call may be as old.
+        // An owed call may be as old in a list.
         else if (this.#copy.calls.put(call)) this.#done.written += 1;
       }
       path = page.next;
