@@ -200,7 +200,8 @@ async function meet(place: Place, seam: number, readWindow: ReadWindow): Promise
   const offset = Math.max(0, seam - WINDOW_SIZE / 2);
   const window = await readWindow(offset);
   const at = indexBehind(window, place);
-  const isContinued = at > 0 || offset === 0 || window.items.length === 0;
+  // A window behind the end of a list that has become shorter does not show what is before it.
+  const isContinued = at > 0 || offset === 0 || window.total === 0;
   return isContinued && (at < window.items.length || offset + WINDOW_SIZE >= window.total)
     ? { offset, window, at }
     : null;

@@ -206,6 +206,15 @@ async function placeAt(list: ChangingList, index: number): Promise<Place> {
   return { createdAtMs: record.createdAtMs, id: record['_id'], offset: index + 1 };
 }
 
+test('a list that becomes shorter than the place is read on, although the window before the place is an old copy', async () => {
+  const list = new ChangingList(120);
+  const first = await walk(null, 100, async (offset) => list.copy(offset));
+  for (let removed = 0; removed < 75; removed += 1) list.removeAt(0);
+  const read = async (offset: number): Promise<EvaluationPage> => (offset === 0 ? list.copy(0) : list.window(offset));
+  const { items, next } = await walk(first.next, 100, read);
+  expect([items.length, next]).toEqual([20, null]);
+});
+
 test('a list that ends is read to its end, and an empty one at once', async () => {
   const list = new ChangingList(0);
   expect(await walk(null, 50, async (offset) => list.window(offset))).toMatchObject({
