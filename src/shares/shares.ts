@@ -202,9 +202,10 @@ export class FairQueue<H = string> {
   async acquire(turn: Turn<H>): Promise<Release | Refusal> {
     const { holder, amount = 1, priority = 'awaited', worth = () => 0, waitMs, signal } = turn;
     const line = this.#lineOf(holder);
-    if (firstOf(line, PRIORITIES) === undefined) line.used = Math.max(line.used, this.#used);
+    const isAlone = line.awaited.size + line.background.size === 0;
+    if (isAlone) line.used = Math.max(line.used, this.#used);
     // Those that wait while this one may go wait for the gate, or for more than their holders may have.
-    const isFirst = firstOf(line, PRIORITIES) === undefined && this.#next(PRIORITIES) === undefined;
+    const isFirst = isAlone && this.#next(PRIORITIES) === undefined;
     const mayGo = isFirst && this.#shares.hasRoom(amount) && this.#shares.isWithinShare(holder, amount);
     if (mayGo && this.#mayGrant()) return this.#grant(line, amount, priority);
     if (waitMs === 0) return 'queue-timeout';
@@ -254,7 +255,7 @@ export class FairQueue<H = string> {
 
   /** Grants what can be granted now. */
   serve(): void {
-    for (;;) {
+    while (this.#shares.hasRoom()) {
       const isBackgrounds = this.#awaitedTurns >= AWAITED_IN_A_ROW;
       const next = (isBackgrounds ? this.#next(['background']) : undefined) ?? this.#next(PRIORITIES);
       if (next === undefined) return;
