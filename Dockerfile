@@ -38,7 +38,7 @@ RUN chown -R 0:0 .compile-cache && chmod -R a+rX .compile-cache
 
 FROM ${BASE}
 ARG NODE_IMAGE NODE_DIGEST
-ARG VERSION=0.3.0
+ARG VERSION=0.4.0
 ARG REVISION=
 LABEL org.opencontainers.image.title="evalgate" \
   org.opencontainers.image.description="A read-through caching gateway in front of a store of sales-call coaching evaluations" \
