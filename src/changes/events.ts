@@ -24,8 +24,8 @@ const EVALUATION = 'evaluation:';
 
 /**
  * One event per part; deal insights and rubrics have none. A deletion is one event of the call; a record that has moved is
- * deleted in one workspace and then created in the other. The same event twice is one, in the place of the last: a call that was created,
- * deleted and created again is there.
+ * deleted in one workspace and then created in the other. The same event twice is one, in the place of the last: a call that
+ * was created, deleted and created again is there.
  */
 export function eventsOf(changes: readonly RecordChange[]): EventsByWorkspace {
   const events = new Map<string, Map<string, AnnouncedEvent>>();

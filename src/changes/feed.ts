@@ -17,8 +17,8 @@ export const MAX_EVENTS = 100_000;
  */
 export const VISIBLE_AFTER_MS = 1000;
 /**
- * The place of now has so many milliseconds still before it: a list that is read after it was taken may be from before a change that is
- * no older. So who takes a place, then reads all calls, and then goes on from that place misses none.
+ * The place of now lies so many milliseconds back: a list that is read after it was taken may be from before a change that is no
+ * older. So a consumer that takes a place, then reads all calls, and then goes on from that place misses none.
  */
 export const BEGIN_BEFORE_MS = LIST_EVERY_MS + CLOCK_TOLERANCE_MS;
 /** How long the id of an announcement is remembered. */
@@ -71,8 +71,8 @@ export interface Appended {
 /** Where announcements go, and where their events are read. */
 export interface ChangeFeed {
   /**
-   * Appends the event to the journal, its events to the feed, if anybody has one, and the id to those that are known, all or nothing. Rejects as
-   * `Journal.append` does.
+   * Appends the event to the journal, its events to the feed, if anybody has one, and the id to those that are known, all or
+   * nothing. Rejects as `Journal.append` does.
    */
   append(appending: Appending): Promise<Appended>;
   /** All events up to that number can be read now: every process has applied them. Never rejects. */

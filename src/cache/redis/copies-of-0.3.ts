@@ -8,6 +8,7 @@ import type { CacheNames } from '../../redis/names.ts';
 import { unlinkNames } from './left-copies.ts';
 
 const KEY_VERSION_OF_03 = 'v2';
+
 /** Copies, negative entries, leases and failures alike. Rejects if a server does not answer; another call goes on. */
 export function unlinkCopiesOf03(
   cache: Pick<RedisLink, 'servers' | 'run'>,

@@ -3,9 +3,9 @@
  * (`REDIS_CACHE_URL`), and those of another store, from before `UPSTREAM_URL` was another one. They hold records until they
  * expire, so an erasure unlinks all of them, whatever they are of.
  *
- * The copies of a store stay while a process is in front of it that uses the same state Redis. Who uses a
- * cache Redis of its own is not known, so copies that are left there of other stores stay. While a rollout brings the cache a
- * Redis of its own, processes without it fetch anew.
+ * The copies of a store stay while a process is in front of it that uses the same state Redis. Who uses a cache Redis of its own
+ * is not known, so copies that are left there of other stores stay. While a rollout brings the cache a Redis of its own,
+ * processes without it fetch anew.
  */
 import type { RedisLink } from '../../redis/connection.ts';
 import { readRedisMemory } from '../../redis/memory.ts';

@@ -25,7 +25,10 @@ export interface Found {
   readonly isOld: boolean;
 }
 
-/** `absent`: there is none. `refused`: a 400 whose code the caller knows what to do about. `unreadable`: the store's record is damaged. */
+/**
+ * `absent`: there is none. `refused`: a 400 whose code the caller knows what to do about. `unreadable`: the store's record is
+ * damaged.
+ */
 export type Reply =
   | Found
   | { readonly kind: 'absent' | 'unreadable' }

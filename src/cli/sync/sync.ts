@@ -124,11 +124,9 @@ export class Sync {
       const { calls, pagination } = callsSchema.parse(page.body);
       for (const call of calls) {
         seen.add(call.id);
-        const isSame = this.#copy.calls.digest(call.id) === LineFile.digestOf(call);
-        if (isSame) continue;
-        if (hasPlace) different.push(call.id);
-        // An owed call may be as old in a list.
-        else if (this.#copy.calls.put(call)) this.#done.written += 1;
+        // An owed call stays owed: it may be as old in a list.
+        if (!hasPlace) this.#done.written += Number(this.#copy.calls.put(call));
+        else if (this.#copy.calls.digest(call.id) !== LineFile.digestOf(call)) different.push(call.id);
       }
       path = page.next;
       const left = Math.max(0, pagination.total_count - seen.size);
